@@ -2,13 +2,16 @@ package compact_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/compact"
+	"github.com/kubereflector/kubereflector/store/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -223,4 +226,92 @@ func TestTypesThatCannotBePacked(t *testing.T) {
 	assert.ErrorContains(t, compact.New[*corev1.Pod](nil).Add(pod("a")), "no KeyFunc")
 	_, err = compact.NewPacker(store.ObjectKey[*corev1.Pod]).Pack(nil)
 	assert.ErrorIs(t, err, store.ErrBadKey)
+}
+
+func TestPackedObjectsSayWhoTheyAre(t *testing.T) {
+	for _, long := range []string{"", "x", strings.Repeat("long", 100)} {
+		object := &storetest.Object{Cluster: "c" + long, Namespace: "n" + long, Name: "a" + long, UID: "u", ResourceVersion: "1" + long}
+		packed, err := compact.NewPacker(storetest.ClusterKey).Pack(object)
+		require.NoError(t, err)
+		key, err := compact.Key(packed)
+		require.NoError(t, err)
+		assert.Equal(t, store.Key{Cluster: object.Cluster, Namespace: object.Namespace, Name: object.Name}, key)
+		assert.Equal(t, object.Name, packed.GetName())
+		assert.Equal(t, object.Namespace, packed.GetNamespace())
+		assert.Equal(t, object.UID, packed.GetUID())
+		assert.Equal(t, object.ResourceVersion, packed.GetResourceVersion())
+		assert.Equal(t, object, packed.Object())
+	}
+	_, err := compact.Key[*corev1.Pod](nil)
+	assert.ErrorIs(t, err, store.ErrBadKey)
+}
+
+func TestObjectsWithoutAVersionHaveNone(t *testing.T) {
+	type title struct{ Name string }
+	packed, err := compact.NewPacker(func(t *title) (store.Key, error) { return store.Key{Name: t.Name}, nil }).Pack(&title{"Emma"})
+	require.NoError(t, err)
+	assert.Empty(t, packed.GetUID())
+	assert.Empty(t, packed.GetResourceVersion())
+	assert.Equal(t, "Emma", packed.Object().Name)
+}
+
+// configured returns a ConfigMap of a kind: those of one kind differ in a number only.
+func configured(kind uint64, i int) *corev1.ConfigMap {
+	random := rand.New(rand.NewPCG(kind, kind))
+	text := make([]byte, 4096)
+	for at := range text {
+		text[at] = 'a' + byte(random.IntN(26))
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("kind-", kind), Name: fmt.Sprint("c-", i), UID: "u", ResourceVersion: fmt.Sprint(i)},
+		Data:       map[string]string{"text": string(text), "number": fmt.Sprint(i)},
+	}
+}
+
+func TestLikeObjectsBecomeSmall(t *testing.T) {
+	packer := compact.NewPacker(store.ObjectKey[*corev1.ConfigMap], compact.WithRecent(0))
+	var all []*compact.Packed[*corev1.ConfigMap]
+	for i := range 300 {
+		packed, err := packer.Pack(configured(1, i))
+		require.NoError(t, err)
+		all = append(all, packed)
+	}
+	assert.Greater(t, all[0].Size(), 2000, "nothing is known yet")
+	assert.Less(t, all[299].Size(), 200)
+	for i, packed := range all {
+		assert.Equal(t, configured(1, i), packed.Object(), "whatever it was packed with")
+	}
+}
+
+func TestDictionariesFollowTheObjects(t *testing.T) {
+	packer := compact.NewPacker(store.ObjectKey[*corev1.ConfigMap], compact.WithRecent(0))
+	var old, late *compact.Packed[*corev1.ConfigMap]
+	for i := range 5600 {
+		kind := uint64(i / 1200) // 1 and more are alike
+		packed, err := packer.Pack(configured(min(kind, 1), i))
+		require.NoError(t, err)
+		if late = packed; i == 500 {
+			old = packed
+		}
+	}
+	assert.Less(t, late.Size(), 200, "the new kind was learned")
+	assert.Equal(t, configured(0, 500), old.Object())
+	assert.Equal(t, configured(1, 5599), late.Object())
+}
+
+func TestObjectsThatAreAllSortsOfSizes(t *testing.T) {
+	packer := compact.NewPacker(store.ObjectKey[*corev1.ConfigMap], compact.WithRecent(0))
+	random := rand.New(rand.NewPCG(5, 5))
+	for i := range 200 {
+		size := 1 << random.IntN(18)
+		data := make([]byte, size)
+		for at := range data {
+			data[at] = byte(random.Uint32())
+		}
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("c-", i)}, BinaryData: map[string][]byte{"data": data}}
+		packed, err := packer.Pack(object)
+		require.NoError(t, err)
+		assert.Less(t, packed.Size(), size+200, "what cannot be compressed is not larger")
+		require.Equal(t, object, packed.Object())
+	}
 }

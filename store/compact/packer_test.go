@@ -5,10 +5,9 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/kubereflector/kubereflector/store"
 )
 
 type text struct {
@@ -87,4 +86,28 @@ func TestPackersAreFreed(t *testing.T) {
 		}
 	}
 	t.Error("a packer that nobody has is still there")
+}
+
+// Two goroutines take turns, and one of them always writes.
+func TestWritersWhoTakeTurnsKeepNoMoreAndMore(t *testing.T) {
+	var r recent[*int]
+	r.limit = 4
+	var first *Packed[*int]
+	done := r.write()
+	for range 100 {
+		p := &Packed[*int]{}
+		r.stage(p, new(int))
+		if first == nil {
+			first = p
+		}
+		next := r.write()
+		assert.NotNil(t, p.live.Load(), "its write is not done")
+		done()
+		done = next
+		assert.Less(t, len(r.staged), 4)
+	}
+	assert.Nil(t, first.live.Load())
+	done()
+	assert.Empty(t, r.staged)
+	assert.Len(t, r.slots, 4)
 }
