@@ -40,8 +40,7 @@ var batching = []clause{
 			s.wantNone(t, keyOf(c))
 			s.wantLen(t, 2)
 			s.wantVersion(t, "7")
-			s.committed(t, s.commit(t, false, "8"))
-			s.wantVersion(t, "8")
+			s.committed(t, s.commit(t, false, "8")).leaves("8")
 			s.committed(t, s.commit(t, false, "", goneKey(b, "9")))
 			s.wantAll(t, a.At("7"))
 			s.wantVersion(t, "9")
@@ -109,10 +108,8 @@ var batching = []clause{
 			s.replace(t, "1", a)
 			s.wantRejection(t, s.commit(t, false, "4", failed(a.At("2")), put(b)), keyOf(a), errDecode)
 			s.wantAll(t, a, b)
-			s.bookmark(t, "4")
-			s.wantVersion(t, "1")
-			s.update(t, a.At("5"))
-			s.wantVersion(t, "5")
+			s.bookmark(t, "4").leaves("1")
+			s.update(t, a.At("5")).leaves("5")
 		},
 	},
 	{
@@ -169,8 +166,7 @@ var batching = []clause{
 			s.wantRejection(t, s.commit(t, true, "7", keyless), store.Key{}, errDecode)
 			s.wantAll(t, b)
 			s.wantVersion(t, "1")
-			s.committed(t, s.commit(t, true, "8", keep(b)))
-			s.wantVersion(t, "8")
+			s.committed(t, s.commit(t, true, "8", keep(b))).leaves("8")
 		},
 	},
 	{
@@ -290,11 +286,12 @@ func (s *subject) commit(t *testing.T, replace bool, resourceVersion string, ste
 }
 
 // committed expects that Commit succeeded.
-func (s *subject) committed(t *testing.T, err error) {
+func (s *subject) committed(t *testing.T, err error) outcome {
 	t.Helper()
 	if err != nil {
 		s.errorf(t, "Commit returned an error: %v", err)
 	}
+	return outcome{s, t}
 }
 
 // wantRejection expects that one object was rejected.

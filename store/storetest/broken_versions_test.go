@@ -74,12 +74,7 @@ var brokenVersions = []mutant{
 	{
 		name: "a deletion of something unknown was not seen", clause: "the resource version follows deletions",
 		mutate: func(c *cache, w *writes, _ *reads) {
-			w.del = onValid(c.Delete, func(o object) error {
-				if _, ok := c.Get(mustKey(o)); !ok {
-					return nil
-				}
-				return c.Delete(o)
-			})
+			w.del = instead(c, c.Delete, unheld, func(object) error { return nil })
 		},
 	},
 	{

@@ -13,13 +13,20 @@ var errBroken = errors.New("broken")
 // skipping breaks a write: it moves only the resource version if skip returns true for the held
 // object, which may be nil, and the written one.
 func skipping(c *cache, write func(object) error, skip func(held, o object) bool) func(object) error {
+	return instead(c, write, skip, func(o object) error { return c.Bookmark(o.ResourceVersion) })
+}
+
+// instead breaks a write: it calls other if when returns true for the held and the written object.
+func instead(c *cache, write func(object) error, when func(held, o object) bool, other func(object) error) func(object) error {
 	return onValid(write, func(o object) error {
-		if held, _ := c.Get(mustKey(o)); skip(held, o) {
-			return c.Bookmark(o.ResourceVersion)
+		if held, _ := c.Get(mustKey(o)); when(held, o) {
+			return other(o)
 		}
 		return write(o)
 	})
 }
+
+func unheld(held, _ object) bool { return held == nil }
 
 var brokenStoring = []mutant{
 	{
@@ -65,7 +72,7 @@ var brokenStoring = []mutant{
 	{
 		name: "Update adds nothing", clause: "Update of an unknown key adds the object",
 		mutate: func(c *cache, w *writes, _ *reads) {
-			w.update = skipping(c, c.Update, func(held, _ object) bool { return held == nil })
+			w.update = skipping(c, c.Update, unheld)
 		},
 	},
 	{
@@ -83,12 +90,7 @@ var brokenStoring = []mutant{
 	{
 		name: "Delete fails for an unknown key", clause: "Delete of an unknown key changes no object",
 		mutate: func(c *cache, w *writes, _ *reads) {
-			w.del = onValid(c.Delete, func(o object) error {
-				if _, ok := c.Get(mustKey(o)); !ok {
-					return errBroken
-				}
-				return c.Delete(o)
-			})
+			w.del = instead(c, c.Delete, unheld, func(object) error { return errBroken })
 		},
 	},
 	{

@@ -31,7 +31,7 @@ type model struct {
 // return the same from both.
 func againstModel(t *rapid.T, s *subject) {
 	m := &model{objects: map[store.Key]*Object{}}
-	single := func(write func(rapid.TB, *Object), to func(*Object)) func(*rapid.T) {
+	single := func(write func(rapid.TB, *Object) outcome, to func(*Object)) func(*rapid.T) {
 		return func(t *rapid.T) {
 			o := m.drawObject(t)
 			write(t, o)

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -18,16 +20,23 @@ func unsorted() (unsorted, sorted []*Object) {
 	return []*Object{nn, nb, two, node, dash, nab, na, n, ten}, []*Object{n, node, ten, two, na, nab, nb, dash, nn}
 }
 
+// addUnsorted adds these objects.
+func (s *subject) addUnsorted(t rapid.TB) (objects, sorted []*Object) {
+	t.Helper()
+	objects, sorted = unsorted()
+	for _, o := range objects {
+		s.add(t, o)
+	}
+	return objects, sorted
+}
+
 // reading has the clauses about the results of a Reader.
 var reading = []clause{
 	{
 		name: "All runs in the order of keys",
 		rule: "walks run in the order of Key.Compare: by cluster, then namespace, then name, each compared as a string",
 		check: func(t *testing.T, s *subject) {
-			objects, sorted := unsorted()
-			for _, o := range objects {
-				s.add(t, o)
-			}
+			objects, sorted := s.addUnsorted(t)
 			s.wantAll(t, sorted...)
 			s.replace(t, "10", objects...)
 			s.update(t, sorted[0].At("11"))
@@ -39,10 +48,7 @@ var reading = []clause{
 		name: "Namespace runs over one namespace in the order of keys",
 		rule: "Namespace yields the objects of exactly that namespace in the order of keys; those that live in none are in the empty one",
 		check: func(t *testing.T, s *subject) {
-			objects, sorted := unsorted()
-			for _, o := range objects {
-				s.add(t, o)
-			}
+			_, sorted := s.addUnsorted(t)
 			s.wantNamespace(t, "n", sorted[4:7]...)
 			s.wantNamespace(t, "nn", sorted[8])
 			s.wantNamespace(t, "m", sorted[2:4]...)

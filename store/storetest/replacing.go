@@ -13,8 +13,7 @@ var replacing = []clause{
 			s.wantObjects(t, a, b)
 			recreated := New("n", "b", "u4", "5")
 			s.replace(t, "6", c, a.At("4"), recreated)
-			s.wantObjects(t, a.At("4"), recreated, c)
-			s.wantLen(t, 3)
+			s.wantOnly(t, a.At("4"), recreated, c)
 		},
 	},
 	{
@@ -27,8 +26,7 @@ var replacing = []clause{
 			s.add(t, c)
 			s.replace(t, "4", b)
 			s.wantNone(t, keyOf(a), keyOf(c))
-			s.wantObjects(t, b)
-			s.wantLen(t, 1)
+			s.wantOnly(t, b)
 		},
 	},
 	{
@@ -102,11 +100,9 @@ var replacing = []clause{
 			s.wantObjects(t, second)
 			s.wantLen(t, 2)
 			s.replace(t, "4", second.At("3"), second)
-			s.wantObjects(t, second)
-			s.wantLen(t, 1)
+			s.wantOnly(t, second)
 			s.replace(t, "5", second, second.At("3"))
-			s.wantObjects(t, second.At("3"))
-			s.wantLen(t, 1)
+			s.wantOnly(t, second.At("3"))
 		},
 	},
 }

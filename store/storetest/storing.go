@@ -30,8 +30,7 @@ var storing = []clause{
 			s.wantObjects(t, a.At("2"))
 			recreated := New("n", "a", "u2", "3")
 			s.add(t, recreated)
-			s.wantObjects(t, recreated)
-			s.wantLen(t, 1)
+			s.wantOnly(t, recreated)
 		},
 	},
 	{
@@ -58,8 +57,7 @@ var storing = []clause{
 		check: func(t *testing.T, s *subject) {
 			a := New("n", "a", "u1", "1")
 			s.update(t, a)
-			s.wantObjects(t, a)
-			s.wantLen(t, 1)
+			s.wantOnly(t, a)
 		},
 	},
 	{
@@ -74,8 +72,7 @@ var storing = []clause{
 			s.wantNone(t, keyOf(a))
 			s.delete(t, New("n", "b", "another", "5"))
 			s.wantNone(t, keyOf(b))
-			s.wantObjects(t, c)
-			s.wantLen(t, 1)
+			s.wantOnly(t, c)
 		},
 	},
 	{
@@ -87,8 +84,7 @@ var storing = []clause{
 			s.add(t, a)
 			s.delete(t, New("n", "b", "u1", "1"))
 			s.delete(t, New("", "a", "u1", "1"))
-			s.wantObjects(t, a)
-			s.wantLen(t, 1)
+			s.wantOnly(t, a)
 		},
 	},
 	{
@@ -100,8 +96,7 @@ var storing = []clause{
 			s.add(t, b)
 			s.deleteKey(t, keyOf(a))
 			s.wantNone(t, keyOf(a))
-			s.wantObjects(t, b)
-			s.wantLen(t, 1)
+			s.wantOnly(t, b)
 		},
 	},
 	{
@@ -113,8 +108,7 @@ var storing = []clause{
 			s.deleteKey(t, store.Key{Namespace: "n", Name: "b"})
 			s.deleteKey(t, store.Key{Name: "a"})
 			s.deleteKey(t, store.Key{})
-			s.wantObjects(t, a)
-			s.wantLen(t, 1)
+			s.wantOnly(t, a)
 		},
 	},
 	{

@@ -42,47 +42,60 @@ func (s *subject) errorf(t rapid.TB, format string, args ...any) {
 	t.Errorf("%s\nafter:\n\t%s", fmt.Sprintf(format, args...), history)
 }
 
+// outcome is the last write of a test.
+type outcome struct {
+	s *subject
+	t rapid.TB
+}
+
+// leaves expects a resource version after the write.
+func (o outcome) leaves(resourceVersion string) {
+	o.t.Helper()
+	o.s.wantVersion(o.t, resourceVersion)
+}
+
 // wrote records a write and expects that it succeeded.
-func (s *subject) wrote(t rapid.TB, err error, format string, args ...any) {
+func (s *subject) wrote(t rapid.TB, err error, format string, args ...any) outcome {
 	t.Helper()
 	s.note(format, args...)
 	if err != nil {
 		s.errorf(t, "the last write returned an error: %v", err)
 	}
+	return outcome{s, t}
 }
 
 func (s *subject) note(format string, args ...any) {
 	s.written = append(s.written, fmt.Sprintf(format, args...))
 }
 
-func (s *subject) add(t rapid.TB, o *Object) {
+func (s *subject) add(t rapid.TB, o *Object) outcome {
 	t.Helper()
-	s.wrote(t, s.store.Add(o), "Add(%v)", o)
+	return s.wrote(t, s.store.Add(o), "Add(%v)", o)
 }
 
-func (s *subject) update(t rapid.TB, o *Object) {
+func (s *subject) update(t rapid.TB, o *Object) outcome {
 	t.Helper()
-	s.wrote(t, s.store.Update(o), "Update(%v)", o)
+	return s.wrote(t, s.store.Update(o), "Update(%v)", o)
 }
 
-func (s *subject) delete(t rapid.TB, o *Object) {
+func (s *subject) delete(t rapid.TB, o *Object) outcome {
 	t.Helper()
-	s.wrote(t, s.store.Delete(o), "Delete(%v)", o)
+	return s.wrote(t, s.store.Delete(o), "Delete(%v)", o)
 }
 
-func (s *subject) deleteKey(t rapid.TB, key store.Key) {
+func (s *subject) deleteKey(t rapid.TB, key store.Key) outcome {
 	t.Helper()
-	s.wrote(t, s.store.DeleteKey(key), "DeleteKey(%v)", key)
+	return s.wrote(t, s.store.DeleteKey(key), "DeleteKey(%v)", key)
 }
 
-func (s *subject) replace(t rapid.TB, resourceVersion string, objects ...*Object) {
+func (s *subject) replace(t rapid.TB, resourceVersion string, objects ...*Object) outcome {
 	t.Helper()
-	s.wrote(t, s.store.Replace(slices.Clone(objects), resourceVersion), "Replace(%v, %q)", objects, resourceVersion)
+	return s.wrote(t, s.store.Replace(slices.Clone(objects), resourceVersion), "Replace(%v, %q)", objects, resourceVersion)
 }
 
-func (s *subject) bookmark(t rapid.TB, resourceVersion string) {
+func (s *subject) bookmark(t rapid.TB, resourceVersion string) outcome {
 	t.Helper()
-	s.wrote(t, s.store.Bookmark(resourceVersion), "Bookmark(%q)", resourceVersion)
+	return s.wrote(t, s.store.Bookmark(resourceVersion), "Bookmark(%q)", resourceVersion)
 }
 
 // badWrite is one method to write a single object.
@@ -98,19 +111,21 @@ var singleWrites = []badWrite{
 }
 
 // rejects expects that a single write is rejected.
-func (s *subject) rejects(t rapid.TB, w badWrite, bad *Object) {
+func (s *subject) rejects(t rapid.TB, w badWrite, bad *Object) outcome {
 	t.Helper()
 	err := recovering(func() error { return w.call(s.store, bad) })
 	s.note("%s(%v)", w.name, bad)
 	s.wantRejections(t, err, bad)
+	return outcome{s, t}
 }
 
 // replaceRejects expects that a Replace rejects some of its objects. bad lists these objects again.
-func (s *subject) replaceRejects(t rapid.TB, resourceVersion string, objects []*Object, bad ...*Object) {
+func (s *subject) replaceRejects(t rapid.TB, resourceVersion string, objects []*Object, bad ...*Object) outcome {
 	t.Helper()
 	err := recovering(func() error { return s.store.Replace(slices.Clone(objects), resourceVersion) })
 	s.note("Replace(%v, %q)", objects, resourceVersion)
 	s.wantRejections(t, err, bad...)
+	return outcome{s, t}
 }
 
 // recovering turns a panic into an error, so that the message can list the writes.
@@ -160,6 +175,13 @@ func (s *subject) wantObjects(t rapid.TB, objects ...*Object) {
 			s.errorf(t, "Get(%v) returned %v, %t, want %v", keyOf(want), got, ok, want)
 		}
 	}
+}
+
+// wantOnly expects that the store holds these objects and no others.
+func (s *subject) wantOnly(t rapid.TB, objects ...*Object) {
+	t.Helper()
+	s.wantObjects(t, objects...)
+	s.wantLen(t, len(objects))
 }
 
 // wantNone expects that the store holds no object under some keys.
