@@ -91,11 +91,13 @@ func (panicking) FailNow()                          {}
 // TestStorm runs several workers and several writers at once, with handlers that end
 // in every way. What the handlers do wrong is found in the end: by then they know what
 // the cache holds.
-func TestStorm(t *testing.T) {
+func TestStorm(t *testing.T) { underEachPolicy(t, runStorm) }
+
+func underEachPolicy(t *testing.T, run func(t *testing.T, p policy, seed uint64)) {
 	for _, p := range policies {
 		t.Run(p.name, func(t *testing.T) {
 			for seed := range uint64(20) {
-				synctest.Test(t, func(t *testing.T) { runStorm(t, p, seed) })
+				synctest.Test(t, func(t *testing.T) { run(t, p, seed) })
 			}
 		})
 	}
@@ -161,15 +163,7 @@ func writing(c *Collection[*thing], seed uint64) (wait func()) {
 
 // TestStormThatIsClosed closes a collection in the middle of a storm, while a consumer
 // drains it. Then every consumer has to end, and no handler may be called any more.
-func TestStormThatIsClosed(t *testing.T) {
-	for _, p := range policies {
-		t.Run(p.name, func(t *testing.T) {
-			for seed := range uint64(20) {
-				synctest.Test(t, func(t *testing.T) { runClosedStorm(t, p, seed) })
-			}
-		})
-	}
-}
+func TestStormThatIsClosed(t *testing.T) { underEachPolicy(t, runClosedStorm) }
 
 func runClosedStorm(t *testing.T, p policy, seed uint64) {
 	c, s := newStorm(p, seed)
