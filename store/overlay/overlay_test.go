@@ -14,6 +14,8 @@ import (
 	"go.uber.org/goleak"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 type object = storetest.Object
 
 var podKey = store.Key{Namespace: "ns", Name: "pod"}
@@ -47,6 +49,18 @@ func shows(t *testing.T, o *Overlay[*object], want *object) {
 	got, ok := o.Get(podKey)
 	assert.Equal(t, want != nil, ok)
 	assert.Equal(t, want, got)
+}
+
+// reject gives a cache an object that it rejects.
+func reject(t *testing.T, cache *store.Cache[*object], resourceVersion string) {
+	t.Helper()
+	require.Error(t, cache.Add(storetest.New("ns", "", "nameless", resourceVersion)))
+}
+
+// wrote tells an overlay of a write.
+func wrote(t *testing.T, o *Overlay[*object], written *object) {
+	t.Helper()
+	require.NoError(t, o.Wrote(written))
 }
 
 func TestNewestOfCacheAndWritesIsRead(t *testing.T) {
@@ -305,20 +319,6 @@ func TestReadingWithoutWritesCostsNothing(t *testing.T) {
 	_, o := over(t, "1", pod("u", "1"))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { o.Get(podKey) }))
 }
-
-// reject gives a cache an object that it rejects.
-func reject(t *testing.T, cache *store.Cache[*object], resourceVersion string) {
-	t.Helper()
-	require.Error(t, cache.Add(storetest.New("ns", "", "nameless", resourceVersion)))
-}
-
-// wrote tells an overlay of a write.
-func wrote(t *testing.T, o *Overlay[*object], written *object) {
-	t.Helper()
-	require.NoError(t, o.Wrote(written))
-}
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The cache receives everything up to 10 and still rejects another object.
 func TestWriteThatTheCacheNeverGetsIsNotShownForEver(t *testing.T) {
