@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// These tests hold queue-E7, queue-E8 and queue-E9.
+
 func TestSynced(t *testing.T) {
 	t.Run("an empty list", func(t *testing.T) {
 		c := newThings()

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// These tests hold queue-E3 and queue-E6.
+
 var compactions = map[string]Compaction{"KeepAll": KeepAll, "KeepLatest": KeepLatest}
 
 // TestMergeTable has a row for each line of the table in the package

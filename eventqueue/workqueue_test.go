@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// These tests hold queue-E10, and the work queues of the package documentation.
+
 func newKeys(opts ...Option) *Collection[store.Key] {
 	return New(func(key store.Key) (store.Key, error) { return key, nil }, opts...)
 }
