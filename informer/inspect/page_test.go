@@ -18,17 +18,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/inspect"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/informer/inspect"
-	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -427,4 +426,58 @@ func TestStreamsEndWithTheirReaderAndWithThePage(t *testing.T) {
 	}
 	assert.NoError(t, html.Err(), "it ends as it should")
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// blocked is a member whose Ready returns when release is closed.
+type blocked struct {
+	member
+	asked   atomic.Int32
+	release chan struct{}
+}
+
+func newBlocked() *blocked { return &blocked{release: make(chan struct{})} }
+
+func (b *blocked) Ready() error {
+	b.asked.Add(1)
+	<-b.release
+	return nil
+}
+
+type panicking struct{ member }
+
+func (panicking) Ready() error { panic("ouch") }
+
+// show returns a page with a member.
+func show(name string, m informer.Member) *inspect.Page {
+	p := inspect.New()
+	p.AddMember(name, m)
+	return p
+}
+
+// fresh returns the state of a page after its interval.
+func fresh(p *inspect.Page) inspect.State {
+	<-time.After(inspect.DefaultInterval)
+	return p.State()
+}
+
+func TestMemberThatDoesNotAnswerIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBlocked()
+		p := show("blocked", b)
+		for range 20 {
+			assert.Equal(t, []inspect.Member{{Name: "blocked", Reason: "no answer for 2s"}}, p.State().Members)
+			assert.Equal(t, http.StatusOK, get(p, "/").Code)
+		}
+		assert.EqualValues(t, 1, b.asked.Load())
+		close(b.release)
+		synctest.Wait()
+		assert.EqualValues(t, 1, b.asked.Load())
+		assert.Equal(t, []inspect.Member{{Name: "blocked", Ready: true}}, fresh(p).Members)
+		assert.EqualValues(t, 2, b.asked.Load(), "a late answer is not shown")
+	})
+}
+
+func TestPanicOfAMemberIsShown(t *testing.T) {
+	p := show("broken", panicking{})
+	assert.Equal(t, []inspect.Member{{Name: "broken", Reason: "panic: ouch"}}, p.State().Members)
 }
