@@ -13,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -81,3 +82,5 @@ func TestSecretsOnDemand(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
