@@ -12,9 +12,12 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -43,11 +46,11 @@ func (marking) Handling(ctx context.Context, call informer.Handling) (context.Co
 	return context.WithValue(ctx, contextKey{}, call.Subscription), nil
 }
 
-func TestObserverIsToldWhyAndHowKeysAreReconciled(t *testing.T) {
+func TestObserversAreToldWhyAndHowKeysAreReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, informer.WithObserver(marking{}))
 		w.create(configMap("a"))
-		heard := &audience{}
+		first, heard := &audience{}, &audience{}
 		ends := []func() (Result, error){
 			func() (Result, error) { return Result{}, errors.New("not now") },
 			func() (Result, error) { panic("not now either") },
@@ -63,16 +66,18 @@ func TestObserverIsToldWhyAndHowKeysAreReconciled(t *testing.T) {
 			assert.NotNil(t, callOf(ctx))
 			calls++
 			return ends[calls-1]()
-		}, w.ofSecrets, WithObserver(heard))
+		}, w.ofSecrets, WithObserver(first), WithObserver(nil), WithObserver(inattentive{}), WithObserver(heard))
 		stop := w.run(r)
 		<-time.After(time.Minute)
-		assert.Equal(t, []string{"maps: ns/a by Addition ns/a (List), <nil>"}, heard.triggers.take())
-		assert.Equal(t, []string{
-			"maps: ns/a, attempt 1", "maps: ns/a, attempt 2", "maps: ns/a, attempt 3", "maps: ns/a, attempt 4", "maps: ns/a, attempt 1",
-		}, heard.calls.take())
-		assert.Equal(t, []string{
-			"0s not now", "0s handler ended by a panic or by runtime.Goexit", "0s handler ended by a panic or by runtime.Goexit", "1s <nil>", "0s <nil>",
-		}, heard.ends.take())
+		for _, one := range []*audience{first, heard} {
+			assert.Equal(t, []string{"maps: ns/a by Addition ns/a (List), <nil>"}, one.triggers.take())
+			assert.Equal(t, []string{
+				"maps: ns/a, attempt 1", "maps: ns/a, attempt 2", "maps: ns/a, attempt 3", "maps: ns/a, attempt 4", "maps: ns/a, attempt 1",
+			}, one.calls.take())
+			assert.Equal(t, []string{
+				"0s not now", "0s handler ended by a panic or by runtime.Goexit", "0s handler ended by a panic or by runtime.Goexit", "1s <nil>", "0s <nil>",
+			}, one.ends.take())
+		}
 
 		w.create(secret("s", "a"))
 		<-time.After(time.Minute)
@@ -147,25 +152,37 @@ func TestObserverOfAReconcilerIsFreeIfThereIsNone(t *testing.T) {
 	assert.Positive(t, told)
 }
 
-func TestSeveralObserversAreAllTold(t *testing.T) {
+func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.create(configMap("a"))
-		all := []*audience{{}, {}, {}}
-		opts := []Option{WithObserver(all[0]), WithObserver(nil), WithObserver(inattentive{})}
-		for _, one := range all[1:] {
-			opts = append(opts, WithObserver(one))
-		}
-		stop := w.run(New("maps", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
-			assert.Equal(t, "observer", ctx.Value(contextKey{}))
-			return Result{}, nil
-		}, opts...))
-		synctest.Wait()
+		w.create(configMap("a"), secret("s", "a"))
+		// The key waits for its own write, which the cache does not come to show.
+		w.server.Inject(reflectortest.StallAfterEvents(2, nil).On("watch", "configmaps"))
+		core, lines := observer.New(zap.InfoLevel)
+		stop := w.run(New("painter", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
+			Logger(ctx).Info("hello")
+			written := configMap("a")
+			written.UID, written.ResourceVersion = "u", "999999"
+			ExpectWrite(ctx, written)
+			return Result{}, eventqueue.Permanent(errors.New("ouch"))
+		}, WithLogger(zap.New(core)), WithReadYourWritesTimeout(time.Second),
+			Watch(w.secrets, func(*corev1.Secret) []store.Key { panic("ouch") }),
+			WithErrorHandler(func(ctx context.Context, err error) { Logger(ctx).Info("sorry"); panic("again") })))
+		<-time.After(time.Minute)
 		require.NoError(t, stop())
-		for _, one := range all {
-			assert.Len(t, one.triggers.take(), 1)
-			assert.Len(t, one.calls.take(), 1)
-			assert.Equal(t, []string{"0s <nil>"}, one.ends.take())
+		keys := map[string][]any{}
+		for _, line := range lines.All() {
+			assert.Equal(t, "painter", line.ContextMap()["reconciler"], line.Message)
+			keys[line.Message] = append(keys[line.Message], line.ContextMap()["key"])
+			if line.Level == zap.ErrorLevel {
+				assert.NotEmpty(t, line.ContextMap()["resourceVersion"], line.Message)
+			}
 		}
+		assert.Len(t, keys, 6)
+		for _, message := range []string{"hello", "sorry", "cache does not show what was written", "reconcile failed"} {
+			assert.Equal(t, []any{"ns/a"}, keys[message], message)
+		}
+		assert.Equal(t, []any{"ns/s"}, keys["handler failed"])
+		assert.ElementsMatch(t, []any{"ns/a", "ns/s"}, keys["error handler panicked"])
 	})
 }

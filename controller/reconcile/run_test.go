@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -64,30 +63,6 @@ func TestStopHasALimitedTime(t *testing.T) {
 		require.ErrorAs(t, err, &left)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Len(t, left.Pending, 2)
-	})
-}
-
-func TestHardStopSkipsTheDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.create(configMap("a"), configMap("b"))
-		calls := 0
-		r := New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
-			calls++
-			<-ctx.Done()
-			return Result{}, ctx.Err()
-		})
-		halted, hardStop := context.WithCancelCause(t.Context())
-		stop := w.run(runFunc(func(context.Context) error { return r.Run(halted) }))
-		synctest.Wait()
-		before := time.Now()
-		hardStop(controller.ErrStopNow)
-		var left *eventqueue.DrainError
-		require.ErrorAs(t, stop(), &left)
-		assert.Equal(t, controller.ErrStopNow, left.Cause)
-		assert.Zero(t, time.Since(before))
-		assert.Len(t, left.Pending, 2)
-		assert.Equal(t, 1, calls)
 	})
 }
 

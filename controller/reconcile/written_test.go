@@ -350,23 +350,3 @@ func TestNothingWasWrittenIfThereIsNothing(t *testing.T) {
 		require.NoError(t, stop())
 	})
 }
-
-func TestLoggerNamesTheReconcilerAndTheKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.create(configMap("a"))
-		core, logs := observer.New(zap.InfoLevel)
-		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
-			Logger(ctx).Info("hello")
-			return Result{}, eventqueue.Permanent(assert.AnError)
-		}, WithLogger(zap.New(core)), WithErrorHandler(func(ctx context.Context, _ error) { Logger(ctx).Info("sorry") })))
-		synctest.Wait()
-		require.NoError(t, stop())
-		for _, line := range []string{"hello", "reconcile failed", "sorry"} {
-			require.Equal(t, 1, logs.FilterMessage(line).Len(), line)
-			fields := logs.FilterMessage(line).All()[0].ContextMap()
-			assert.Equal(t, "test", fields["reconciler"], line)
-			assert.Equal(t, "ns/a", fields["key"], line)
-		}
-	})
-}
