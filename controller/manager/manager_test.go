@@ -9,15 +9,11 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller/leader"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
-	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestWhatIsLedFinishesWhileInformersRun(t *testing.T) {
@@ -217,48 +213,6 @@ func TestNobodyIsACandidateWithEmptyCaches(t *testing.T) {
 		stop = start(t, candidate(t, server, "two", &notes))
 		<-time.After(time.Second)
 		assert.NoError(t, stop(), "a candidate that was never ready ends as well")
-	})
-}
-
-func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(configMap("ns", "a")))
-		require.NoError(t, server.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}))
-		// The key waits for its own write, which the cache does not come to show.
-		server.Inject(reflectortest.StallAfterEvents(2, nil).On("watch", "configmaps"))
-		core, lines := observer.New(zap.InfoLevel)
-		m := New(server.Config())
-		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
-		require.NoError(t, err)
-		secrets, err := Informer[*corev1.Secret](m, Source{})
-		require.NoError(t, err)
-		Reconcile(m, "painter", configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
-			reconcile.Logger(ctx).Info("hello")
-			written := configMap("ns", "a")
-			written.UID, written.ResourceVersion = "u", "999999"
-			reconcile.ExpectWrite(ctx, written)
-			return reconcile.Result{}, eventqueue.Permanent(errors.New("ouch"))
-		}, reconcile.WithLogger(zap.New(core)), reconcile.WithReadYourWritesTimeout(time.Second),
-			reconcile.Watch(secrets, func(*corev1.Secret) []store.Key { panic("ouch") }),
-			reconcile.WithErrorHandler(func(context.Context, error) { panic("again") }))
-		stop := start(t, m)
-		<-time.After(time.Minute)
-		require.NoError(t, stop())
-		keys := map[string][]any{}
-		for _, line := range lines.All() {
-			assert.Equal(t, "painter", line.ContextMap()["reconciler"], line.Message)
-			keys[line.Message] = append(keys[line.Message], line.ContextMap()["key"])
-			if line.Level == zap.ErrorLevel {
-				assert.NotEmpty(t, line.ContextMap()["resourceVersion"], line.Message)
-			}
-		}
-		assert.Len(t, keys, 5)
-		assert.Equal(t, []any{"ns/a"}, keys["hello"])
-		assert.Equal(t, []any{"ns/a"}, keys["cache does not show what was written"])
-		assert.Equal(t, []any{"ns/a"}, keys["reconcile failed"])
-		assert.Equal(t, []any{"ns/s"}, keys["handler failed"])
-		assert.ElementsMatch(t, []any{"ns/a", "ns/s"}, keys["error handler panicked"])
 	})
 }
 
