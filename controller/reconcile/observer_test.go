@@ -186,3 +186,40 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 		assert.ElementsMatch(t, []any{"ns/a", "ns/s"}, keys["error handler panicked"])
 	})
 }
+
+func TestReconcileFailureIsLoggedWithTheNextTryAndNoStack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, fail := range []func() error{
+			func() error { return errors.New("ouch") },
+			func() error { return eventqueue.Permanent(errors.New("ouch")) },
+			func() error { panic("ouch") },
+		} {
+			h := open(t)
+			h.logTo()
+			h.create(configMap("a"))
+			h.reconcile = func(context.Context, string) error {
+				if len(h.calls.peek()) > 1 {
+					return nil
+				}
+				return fail()
+			}
+			stop := h.start()
+			<-time.After(time.Minute)
+			require.NoError(t, stop())
+			fields, stack := h.logged("reconcile failed")
+			assert.Equal(t, "test", fields["reconciler"])
+			assert.Equal(t, "ns/a", fields["key"])
+			assert.EqualValues(t, 1, fields["attempt"])
+			assert.Contains(t, fields["error"], "ouch")
+			assert.Empty(t, stack)
+			if fields["final"] == true {
+				assert.NotContains(t, fields, "nextTry")
+			} else {
+				assert.InDelta(t, 4*time.Millisecond, fields["nextTry"], float64(2*time.Millisecond))
+			}
+			if _, panicked := fields["handlerStack"]; panicked {
+				assert.Contains(t, fields["handlerStack"], "observer_test.go")
+			}
+		}
+	})
+}

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -264,4 +267,92 @@ func TestErrorHookThatEndsItsGoroutineChangesNothing(t *testing.T) {
 		assert.NoError(t, stop())
 		assert.Equal(t, 3, calls)
 	})
+}
+
+func TestReconcilerLogsTheInformersThatDoNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t)
+		h.logTo()
+		stop := h.startAlone()
+		<-time.After(9 * time.Second)
+		require.Empty(t, h.lines.All(), "they may be about to start")
+		<-time.After(time.Hour)
+		fields, _ := h.logged(notRunning)
+		assert.Equal(t, "test", fields["reconciler"])
+		assert.Equal(t, []any{"*v1.ConfigMap", "secrets"}, fields["informers"])
+		require.NoError(t, stop())
+	})
+}
+
+func TestReconcilerDoesNotLogInformersThatRunButAreNotSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t)
+		h.logTo()
+		h.server.Inject(reflectortest.Stall(nil))
+		stop := h.start()
+		<-time.After(time.Minute)
+		assert.Zero(t, h.lines.FilterMessage(notRunning).Len())
+		require.NoError(t, stop())
+	})
+}
+
+// The tests of package controller hold what a hard stop does; this one, that it reaches the drain of
+// a reconciler.
+func TestHardStopEndsADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"))
+		var causes []error
+		r := New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
+			<-ctx.Done()
+			causes = append(causes, context.Cause(ctx))
+			return Result{}, ctx.Err()
+		}, WithDrainTimeout(time.Hour))
+		running, end := context.WithCancel(t.Context())
+		stoppable, hardStop := controller.WithHardStop(running)
+		stop := w.run(runFunc(func(context.Context) error { return r.Run(stoppable) }))
+		synctest.Wait()
+		end()
+		<-time.After(time.Minute)
+		assert.Empty(t, causes, "it has time to finish")
+		before := time.Now()
+		hardStop()
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, stop(), &left)
+		assert.Zero(t, time.Since(before))
+		assert.Equal(t, []error{controller.ErrStopNow}, causes)
+		assert.Equal(t, controller.ErrStopNow, left.Cause)
+		assert.Len(t, left.Pending, 2)
+	})
+}
+
+// BenchmarkKey is a key's way from a trigger to the end of a call that does nothing.
+func BenchmarkKey(b *testing.B) {
+	for name, opts := range map[string][]Option{"own writes count": nil, "own writes do not": {IgnoreOwnWrites()}} {
+		b.Run(name, func(b *testing.B) {
+			var calls sync.WaitGroup
+			o := newOptions(opts)
+			r := newRun(b.Context(), &o, "bench", func(context.Context, store.Key) (Result, error) {
+				calls.Done()
+				return Result{}, nil
+			}, nil)
+			ctx, stop := context.WithCancel(b.Context())
+			var working sync.WaitGroup
+			working.Go(func() { _ = r.work(ctx, func() {}) })
+			defer func() { stop(); working.Wait(); r.close() }()
+			keys := make([]store.Key, 1000)
+			for i := range keys {
+				keys[i] = store.Key{Namespace: "ns", Name: strconv.Itoa(i)}
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for n := 0; n < b.N; n += len(keys) {
+				calls.Add(len(keys))
+				for _, key := range keys {
+					r.trigger(trigger{key: key})
+				}
+				calls.Wait()
+			}
+		})
+	}
 }

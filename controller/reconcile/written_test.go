@@ -350,3 +350,27 @@ func TestNothingWasWrittenIfThereIsNothing(t *testing.T) {
 		require.NoError(t, stop())
 	})
 }
+
+func TestKeyIsReconciledAgainWhenItsWriteIsNotSeenInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, options := range [][]Option{nil, {IgnoreOwnWrites()}} {
+			h := open(t)
+			h.create(configMap("a"))
+			h.options = append(options, WithReadYourWritesTimeout(10*time.Second))
+			release := h.deafen(1)
+			h.reconcile = func(ctx context.Context, name string) error {
+				if len(h.calls.peek()) > 1 {
+					return nil
+				}
+				return h.write(ctx, "s", name)
+			}
+			stop := h.start()
+			<-time.After(9 * time.Second)
+			require.Equal(t, []string{"a"}, h.calls.peek())
+			<-time.After(time.Minute)
+			require.Equal(t, []string{"a", "a"}, h.calls.peek(), "once, since nothing is written then")
+			release()
+			require.NoError(t, stop())
+		}
+	})
+}
