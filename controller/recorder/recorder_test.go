@@ -2,6 +2,8 @@ package recorder
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,5 +202,62 @@ func TestEventfDoesNotWait(t *testing.T) {
 		assert.NoError(t, r.WaitForSync(t.Context()))
 		assert.Equal(t, "events of test", r.Name())
 		_ = events.EventRecorder(r)
+	})
+}
+
+// loseAnswers returns a recorder whose first requests of a method get no answer, although
+// the server serves them.
+func loseAnswers(t *testing.T, method string, times int, opts ...Option) (*reflectortest.Server, *Recorder) {
+	server := reflectortest.Start(t)
+	config := server.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if r.Method != method || times == 0 || err != nil {
+				return response, err
+			}
+			times--
+			_ = response.Body.Close()
+			return nil, errors.New("connection reset")
+		})
+	})
+	clientset, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	return server, New(clientset.EventsV1(), "test", opts...)
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestEventWhoseAnswerWasLostIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := observer.New(zap.WarnLevel)
+		server, r := loseAnswers(t, http.MethodPost, 1, WithLogger(zap.New(core)))
+		stop := start(t, r)
+		synctest.Wait()
+		r.tell(foo("a"), "Told")
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		assert.Len(t, written(t, server), 1)
+		for _, line := range lines.All() {
+			assert.NotContains(t, line.ContextMap()["error"], "exist")
+		}
+	})
+}
+
+// The name of an Event has its time, so that two of one object at one time have one name.
+func TestEventWhoseNameIsTakenIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := observer.New(zap.WarnLevel)
+		server, r := newRecorder(t, WithLogger(zap.New(core)))
+		stop := start(t, r)
+		synctest.Wait()
+		r.tell(foo("a"), "One")
+		r.Eventf(Reference(foo("a"), fooKind), nil, corev1.EventTypeNormal, "Two", "Act", "hm")
+		require.NoError(t, stop())
+		require.Len(t, written(t, server), 1)
+		require.Equal(t, 1, lines.Len())
+		assert.Contains(t, lines.All()[0].ContextMap()["error"], "exist")
 	})
 }
