@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -289,5 +290,90 @@ func TestElectorsOfNoUseSaySo(t *testing.T) {
 		err := e.Check()
 		assert.Error(t, err)
 		assert.Equal(t, err, e.Run(t.Context()))
+	}
+}
+
+func TestValidKnowsThatTheLeaseMayBeLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		contexts, end := make(chan context.Context, 9), make(chan error)
+		stop := run(t, newLock(t, server, "one"), func(ctx context.Context) error {
+			contexts <- ctx
+			<-ctx.Done()
+			return <-end
+		})
+		first := <-contexts
+		assert.NoError(t, valid(first))
+		<-time.After(time.Minute)
+		assert.NoError(t, valid(first), "it was renewed")
+		replace(server, nil)
+		<-first.Done()
+		assert.ErrorIs(t, valid(first), ErrNotLeading)
+		assert.ErrorContains(t, valid(first), "lease default/lease: the lease was deleted")
+		end <- nil
+		second := <-contexts
+		assert.NoError(t, valid(second))
+		assert.ErrorIs(t, valid(first), ErrNotLeading, "each term is its own")
+		go func() { end <- nil }()
+		assert.NoError(t, stop())
+		assert.ErrorIs(t, valid(second), ErrNotLeading, "it has returned")
+		assert.ErrorIs(t, valid(t.Context()), ErrNotLeading)
+	})
+}
+
+// A process that was stopped, or a machine that was suspended, calls Valid before its timers
+// run.
+func TestValidLooksAtTheClocksAndNotAtTimers(t *testing.T) {
+	now := time.Now()
+	lock := &heldLock{renewed: now, life: 12 * time.Second}
+	assert.NoError(t, lock.valid(now.Add(11*time.Second)))
+	assert.Error(t, lock.valid(now.Add(12*time.Second)))
+
+	resumed := now.Add(12 * time.Second)
+	(*struct{ wall, monotonic int64 })(unsafe.Pointer(&resumed)).monotonic -= int64(12 * time.Second)
+	require.Zero(t, resumed.Sub(now), "the monotonic clock stood still")
+	assert.Error(t, lock.valid(resumed))
+	lock.renewed = resumed
+	assert.NoError(t, lock.valid(now), "the wall clock was set back")
+}
+
+func TestReleasePausesBetweenConflicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, releases := newLed(), 0
+		lock := &tampered{newLock(t, reflectortest.Start(t), "one"), func(_ context.Context, record resourcelock.LeaderElectionRecord, write func() error) error {
+			if record.HolderIdentity != "" {
+				return write()
+			}
+			if releases++; releases == 1000 {
+				return errors.New("too often")
+			}
+			return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "lease", errors.New("ouch"))
+		}}
+		stop := start(t, New(lock, one))
+		<-one.began
+		require.NoError(t, stop())
+		assert.Less(t, releases, 100)
+	})
+}
+
+func TestTimesOfDayMayDiffer(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			server, one, two := reflectortest.Start(t), newLed(), newLed()
+			lock := &skewed{Interface: newLock(t, server, "one"), by: by}
+			first, second := New(lock, one), New(newLock(t, server, "two"), two)
+			stopFirst := start(t, first)
+			<-one.began
+			stopSecond := start(t, second)
+			<-time.After(time.Minute)
+			assert.True(t, first.Leading())
+			assert.Empty(t, two.began)
+			lock.cut.Store(true)
+			soon(t, two.began)
+			assert.False(t, first.Leading())
+			assert.ErrorIs(t, soon(t, one.ended), controller.ErrStopNow)
+			require.NoError(t, stopFirst())
+			require.NoError(t, stopSecond())
+		})
 	}
 }

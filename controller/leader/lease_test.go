@@ -2,22 +2,21 @@ package leader
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/apimachinery/pkg/watch"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -155,87 +154,98 @@ func TestAtMostOneLeadsWhateverIsDoneToTheLeaseByHand(t *testing.T) {
 	}
 }
 
-func TestValidKnowsThatTheLeaseMayBeLost(t *testing.T) {
+// opening is a client that calls a function for each watch.
+type opening struct {
+	coordinationclient.LeasesGetter
+	coordinationclient.LeaseInterface
+	open func(open func() (watch.Interface, error)) (watch.Interface, error)
+}
+
+func (o opening) Leases(namespace string) coordinationclient.LeaseInterface {
+	o.LeaseInterface = o.LeasesGetter.Leases(namespace)
+	return o
+}
+
+func (o opening) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return o.open(func() (watch.Interface, error) { return o.LeaseInterface.Watch(ctx, opts) })
+}
+
+func TestWatchThatIsLateEndsNoTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		contexts, end := make(chan context.Context, 9), make(chan error)
-		stop := run(t, newLock(t, server, "one"), func(ctx context.Context) error {
-			contexts <- ctx
-			<-ctx.Done()
-			return <-end
-		})
-		first := <-contexts
-		assert.NoError(t, valid(first))
+		lock, one, late := lockOf(t, reflectortest.Start(t).Config(), "one"), newLed(), watch.NewFake()
+		lock.Client = opening{LeasesGetter: lock.Client, open: func(func() (watch.Interface, error)) (watch.Interface, error) { return late, nil }}
+		stop := start(t, New(lock, one))
+		<-one.began
+		late.Delete(&coordinationv1.Lease{})
+		late.Modify(&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr("two")}})
+		late.Action(watch.Bookmark, nil)
 		<-time.After(time.Minute)
-		assert.NoError(t, valid(first), "it was renewed")
-		replace(server, nil)
-		<-first.Done()
-		assert.ErrorIs(t, valid(first), ErrNotLeading)
-		assert.ErrorContains(t, valid(first), "lease default/lease: the lease was deleted")
-		end <- nil
-		second := <-contexts
-		assert.NoError(t, valid(second))
-		assert.ErrorIs(t, valid(first), ErrNotLeading, "each term is its own")
-		go func() { end <- nil }()
-		assert.NoError(t, stop())
-		assert.ErrorIs(t, valid(second), ErrNotLeading, "it has returned")
-		assert.ErrorIs(t, valid(t.Context()), ErrNotLeading)
+		assert.Empty(t, one.ended)
+		require.NoError(t, stop())
+		assert.ErrorIs(t, <-one.ended, context.Canceled)
 	})
 }
 
-// A process that was stopped, or a machine that was suspended, calls Valid before its timers
-// run.
-func TestValidLooksAtTheClocksAndNotAtTimers(t *testing.T) {
-	now := time.Now()
-	lock := &heldLock{renewed: now, life: 12 * time.Second}
-	assert.NoError(t, lock.valid(now.Add(11*time.Second)))
-	assert.Error(t, lock.valid(now.Add(12*time.Second)))
-
-	resumed := now.Add(12 * time.Second)
-	(*struct{ wall, monotonic int64 })(unsafe.Pointer(&resumed)).monotonic -= int64(12 * time.Second)
-	require.Zero(t, resumed.Sub(now), "the monotonic clock stood still")
-	assert.Error(t, lock.valid(resumed))
-	lock.renewed = resumed
-	assert.NoError(t, lock.valid(now), "the wall clock was set back")
-}
-
-func TestReleasePausesBetweenConflicts(t *testing.T) {
+func TestLeaseThatIsDeletedBeforeTheWatchEndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, releases := newLed(), 0
-		lock := &tampered{newLock(t, reflectortest.Start(t), "one"), func(_ context.Context, record resourcelock.LeaderElectionRecord, write func() error) error {
-			if record.HolderIdentity != "" {
-				return write()
+		server, one, opened := reflectortest.Start(t), newLed(), false
+		lock := lockOf(t, server.Config(), "one")
+		lock.Client = opening{LeasesGetter: lock.Client, open: func(open func() (watch.Interface, error)) (watch.Interface, error) {
+			if !opened {
+				opened = true
+				replace(server, nil)
 			}
-			if releases++; releases == 1000 {
-				return errors.New("too often")
-			}
-			return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "lease", errors.New("ouch"))
+			return open()
 		}}
 		stop := start(t, New(lock, one))
 		<-one.began
+		begun := time.Now()
+		assert.ErrorIs(t, <-one.ended, controller.ErrStopNow)
+		assert.Zero(t, time.Since(begun))
 		require.NoError(t, stop())
-		assert.Less(t, releases, 100)
 	})
 }
 
-func TestTimesOfDayMayDiffer(t *testing.T) {
-	for _, by := range []time.Duration{-time.Hour, time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			server, one, two := reflectortest.Start(t), newLed(), newLed()
-			lock := &skewed{Interface: newLock(t, server, "one"), by: by}
-			first, second := New(lock, one), New(newLock(t, server, "two"), two)
-			stopFirst := start(t, first)
+func TestWatchIsOpenedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, one := reflectortest.Start(t), newLed()
+		core, lines := observer.New(zap.InfoLevel)
+		// Rare renewals make two hours cheap.
+		stop := start(t, New(newLock(t, server, "one"), one, WithLogger(zap.New(core)), WithTimes(2*time.Minute, time.Minute, 20*time.Second)))
+		<-one.began
+		for range 2 {
+			synctest.Wait()
+			assert.Len(t, watches(server), 1)
+			<-time.After(30 * time.Minute)
+			assert.Len(t, watches(server), 3)
+
+			server.Inject(reflectortest.Answer(403).On("watch", "leases"))
+			require.NoError(t, server.Restore(server.ResourceVersion())) // ends the watch
+			server.ForgetRequests()
+			<-time.After(30 * time.Minute)
+			assert.Less(t, len(watches(server)), 40, "with back-off")
+			assert.Equal(t, 1, lines.FilterMessageSnippet("lease not watched").Len(), "for each time without a watch")
+			lines.TakeAll()
+			server.ClearFaults()
+			<-time.After(maxPause + time.Second/2)
+
+			replace(server, nil)
+			deleted := time.Now()
+			assert.ErrorIs(t, <-one.ended, controller.ErrStopNow)
+			assert.Zero(t, time.Since(deleted))
+			server.ForgetRequests()
 			<-one.began
-			stopSecond := start(t, second)
-			<-time.After(time.Minute)
-			assert.True(t, first.Leading())
-			assert.Empty(t, two.began)
-			lock.cut.Store(true)
-			soon(t, two.began)
-			assert.False(t, first.Leading())
-			assert.ErrorIs(t, soon(t, one.ended), controller.ErrStopNow)
-			require.NoError(t, stopFirst())
-			require.NoError(t, stopSecond())
-		})
+			lines.TakeAll()
+		}
+		require.NoError(t, stop())
+	})
+}
+
+func watches(server *reflectortest.Server) (all []reflectortest.Request) {
+	for _, r := range server.Requests() {
+		if r.Verb == "watch" {
+			all = append(all, r)
+		}
 	}
+	return all
 }
