@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"math/rand/v2"
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -18,7 +17,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 func TestShardsAreSharedEvenlyAndMoveNoMoreThanNeeded(t *testing.T) {
@@ -53,16 +51,11 @@ func TestShardsAreSharedEvenlyAndMoveNoMoreThanNeeded(t *testing.T) {
 	})
 }
 
-// away makes the client of a member that is on a machine of its own.
+// away starts a member on a machine of its own.
 func (w *world) away(identity string, opts ...Option) (*started, *host) {
 	h := newHost(rand.New(rand.NewPCG(1, 1)), 1)
-	config := w.server.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { h.next = next; return h })
-	clientset, err := kubernetes.NewForConfig(config)
-	require.NoError(w, err)
-	m, err := New(clientset.CoordinationV1(), w.group, identity, w.hold(identity), append(opts, optionFunc(func(o *options) { o.clock = h }))...)
-	require.NoError(w, err)
-	return w.run(m), h
+	network := func(next http.RoundTripper) http.RoundTripper { h.next = next; return h }
+	return w.startOn(identity, network, append(opts, optionFunc(func(o *options) { o.clock = h }))...), h
 }
 
 func TestMemberThatIsCutOffEndsBeforeOthersTakeItsShards(t *testing.T) {
@@ -378,4 +371,27 @@ func TestMembersOfNoUseAreRefused(t *testing.T) {
 		_, err := make()
 		assert.Error(t, err, name)
 	}
+}
+
+func TestFactsSayWhoHasWhat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		one, two := w.start("one"), w.start("two")
+		pass(time.Second)
+		has := func(m *started) map[string]string {
+			return maps.Collect(m.Facts())
+		}
+		first, second := has(one), has(two)
+		assert.Equal(t, "Sharing", first["does"])
+		assert.Equal(t, "2 of 4 shards", first["has"])
+		assert.Len(t, first["shards"], len("0 1"))
+		assert.NotEqual(t, first["shards"], second["shards"])
+		assert.NotContains(t, first, "held by nobody")
+		assert.Regexp(t, `^one\S*: 2; two\S*: 2$`, first["members"])
+		require.NoError(t, two.stop())
+		pass(time.Second / 2) // not when the lease is renewed: two renewals at one time are no change
+		assert.Equal(t, "0 1 2 3", has(one)["shards"])
+		require.NoError(t, one.stop())
+		assert.Equal(t, map[string]string{"does": "Stopped"}, has(one))
+	})
 }
