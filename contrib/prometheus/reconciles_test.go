@@ -9,15 +9,21 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/contrib/prometheus"
+	"github.com/kubereflector/kubereflector/controller/leader"
 	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/controller/shard"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
@@ -95,5 +101,78 @@ func TestManagerMeasuresItsMembers(t *testing.T) {
 			strings.Split(values(t, registry, "kubereflector_reconcile_duration_seconds"), "\n")[1],
 		}, "\n"))
 		require.NoError(t, stop())
+	})
+}
+
+// leads is a member that works until its context ends.
+type leads struct{ begun chan struct{} }
+
+func (l leads) Run(ctx context.Context) error {
+	close(l.begun)
+	<-ctx.Done()
+	return nil
+}
+
+func TestLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientset, err := kubernetes.NewForConfig(reflectortest.Start(t).Config())
+		require.NoError(t, err)
+		lock := &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "sites"}, Client: clientset.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: "one"},
+		}
+		member := leads{make(chan struct{})}
+		elector := leader.New(lock, member)
+		gauge := prometheus.NewLeader("sites", elector)
+		problems, err := testutil.CollectAndLint(gauge)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+		assert.Zero(t, testutil.ToFloat64(gauge))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- elector.Run(ctx) }()
+		<-member.begun
+		assert.EqualValues(t, 1, testutil.ToFloat64(gauge))
+		cancel()
+		require.NoError(t, <-ended)
+		assert.Zero(t, testutil.ToFloat64(gauge))
+	})
+}
+
+func TestShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientset, err := kubernetes.NewForConfig(reflectortest.Start(t).Config())
+		require.NoError(t, err)
+		hold := func(ctx context.Context, _ shard.Shard) error { <-ctx.Done(); return nil }
+		member, err := shard.New(clientset.CoordinationV1(), shard.Group{Namespace: "default", Name: "sites", Shards: 3}, "one", hold)
+		require.NoError(t, err)
+		metrics := prometheus.NewShards(member)
+		problems, err := testutil.CollectAndLint(metrics)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- member.Run(ctx) }()
+		require.NoError(t, member.WaitForSync(ctx))
+		synctest.Wait()
+		require.Len(t, member.Owned(), 3)
+		assert.NoError(t, testutil.CollectAndCompare(metrics, strings.NewReader(`
+# HELP kubereflector_shards Shards that there are, as far as the member knows.
+# TYPE kubereflector_shards gauge
+kubereflector_shards{group="sites"} 3
+# HELP kubereflector_shards_held Shards whose work goes on in this process.
+# TYPE kubereflector_shards_held gauge
+kubereflector_shards_held{group="sites"} 3
+# HELP kubereflector_shards_free Shards that no member holds.
+# TYPE kubereflector_shards_free gauge
+kubereflector_shards_free{group="sites"} 0
+# HELP kubereflector_shard_members Members that there are, this one included.
+# TYPE kubereflector_shard_members gauge
+kubereflector_shard_members{group="sites"} 1
+`), "kubereflector_shards", "kubereflector_shards_held", "kubereflector_shards_free", "kubereflector_shard_members"))
+		cancel()
+		require.NoError(t, <-ended)
 	})
 }
