@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -390,4 +393,66 @@ func TestTypeWithKindsInSeveralVersions(t *testing.T) {
 	assert.Equal(t, old.WithKind(siteKind.Kind), kind)
 	_, err = k.kind(&site{}, schema.GroupVersion{Group: siteKind.Group, Version: "v2"})
 	assert.ErrorContains(t, err, "has no kind in example.com/v2")
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestInformerOfAListerWatcherServesACache leaves requests to controller-runtime.
+func TestInformerOfAListerWatcherServesACache(t *testing.T) {
+	server := newServer(t)
+	c := started(t, server.Config(), cache.Options{NewInformer: clientgo.NewSharedIndexInformer})
+	var pods corev1.PodList
+	require.NoError(t, c.List(t.Context(), &pods))
+	assert.Len(t, pods.Items, 3)
+	i, err := c.GetInformer(t.Context(), &corev1.Pod{})
+	require.NoError(t, err)
+	assert.IsType(t, &clientgo.SharedIndexInformer[clientgo.Object]{}, i)
+}
+
+func TestObjectsOfAnotherTypeThanTheExampleAreRejected(t *testing.T) {
+	i := newInformer(&toolscache.ListWatch{}, &corev1.Node{}, 0, nil)
+	_, err := i.prepare(&corev1.Pod{})
+	wrong, ok := errors.AsType[*clientgo.TypeError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, "object is a *v1.Pod, not a *v1.Node", wrong.Error())
+	_, err = i.prepare(&corev1.Node{})
+	assert.NoError(t, err)
+}
+
+func TestIndexersAreAdded(t *testing.T) {
+	i := newInformer(&toolscache.ListWatch{}, &corev1.Pod{}, 0, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	assert.Contains(t, i.GetIndexer().GetIndexers(), toolscache.NamespaceIndex)
+	assert.Panics(t, func() {
+		newInformer(&toolscache.ListWatch{}, &corev1.Pod{}, 0, toolscache.Indexers{"none": nil})
+	})
+}
+
+func TestPathsOfResources(t *testing.T) {
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	sites := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "sites"}
+	for path, want := range map[string]request{
+		"/api/v1/pods":                                     {resource: pods},
+		"/api/v1/namespaces/a/pods":                        {resource: pods, namespace: "a"},
+		"/api/v1/namespaces":                               {resource: corev1.SchemeGroupVersion.WithResource("namespaces")},
+		"/apis/example.com/v1/sites":                       {resource: sites},
+		"/apis/example.com/v1/namespaces/a/sites":          {resource: sites, namespace: "a"},
+		"/a/prefix/api/v1/namespaces/a/pods":               {resource: pods, namespace: "a"},
+		"/k8s/clusters/c-1/apis/example.com/v1/sites":      {resource: sites},
+		"/apis/example.com/v1/namespaces/namespaces/sites": {resource: sites, namespace: "namespaces"},
+	} {
+		got, err := parse(path)
+		require.NoError(t, err, path)
+		assert.Equal(t, want, got, path)
+	}
+	for _, path := range []string{"", "/", "/pods", "/v1/pods", "/other/v1/pods"} {
+		_, err := parse(path)
+		assert.ErrorContains(t, err, "want one of a resource", path)
+	}
+}
+
+func TestListerWatcherWithoutRequests(t *testing.T) {
+	_, err := requested(&toolscache.ListWatch{WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+		return watch.NewFake(), nil
+	}})
+	assert.ErrorIs(t, err, errNotCaptured)
 }
