@@ -1,20 +1,28 @@
 package apiserver
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-
-	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/internal/e2e/binaries"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // connect returns a client whose connections end with the test.
@@ -106,4 +114,186 @@ func TestStartingEndsWithItsContextAndItsCause(t *testing.T) {
 	_, err := New(ctx, Options{})
 	require.ErrorIs(t, err, errNoTime)
 	require.ErrorContains(t, err, "attempts: 1")
+}
+
+var shared Shared
+
+func TestMain(m *testing.M) {
+	if os.Getenv(forgetfulVariable) != "" {
+		forgetful()
+	}
+	goleak.VerifyTestMain(shared.Tests(m))
+}
+
+type exitCode int
+
+func (c exitCode) Run() int { return int(c) }
+
+func TestSharedThatNoTestAskedForStartsNothing(t *testing.T) {
+	var unused Shared
+	require.Equal(t, 0, unused.Tests(exitCode(0)).Run())
+	require.Equal(t, 2, unused.Tests(exitCode(2)).Run())
+	require.Nil(t, unused.server)
+}
+
+func TestSharedIsOneServerThatEndsWithTheTests(t *testing.T) {
+	var own Shared
+	server := own.Server(t)
+	require.Same(t, server, own.Server(t))
+	require.Equal(t, 1, own.Tests(exitCode(1)).Run())
+	require.NoDirExists(t, server.folder)
+}
+
+// Both outages in one test: a server of its own takes a few seconds to start.
+func TestWhatAServerKeepsSurvivesTheEndOfItsPrograms(t *testing.T) {
+	server := Start(t, Options{})
+	before := server.Config()
+	configMaps := connect(t, server).CoreV1().ConfigMaps(server.Namespace(t))
+	made, err := configMaps.Create(t.Context(), configMap("a"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	requireKept := func() {
+		t.Helper()
+		got, err := configMaps.Get(t.Context(), "a", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, made.UID, got.UID)
+		require.Equal(t, made.ResourceVersion, got.ResourceVersion)
+	}
+
+	require.NoError(t, server.KillAPIServer())
+	_, err = configMaps.Get(t.Context(), "a", metav1.GetOptions{})
+	require.Error(t, err)
+	require.Error(t, server.KillAPIServer(), "there is none to kill")
+	require.NoError(t, server.StartAPIServer())
+	requireKept()
+
+	require.NoError(t, server.KillEtcd())
+	require.NoError(t, server.StartEtcd())
+	requireKept()
+	require.Equal(t, before, server.Config())
+}
+
+func TestAServerWhoseProgramsAreDeadCanBeStopped(t *testing.T) {
+	server := Start(t, Options{})
+	require.NoError(t, server.KillAPIServer())
+	require.NoError(t, server.KillEtcd())
+	require.NoError(t, server.Stop())
+	require.NoDirExists(t, server.folder)
+}
+
+// forgetfulVariable makes this test binary a process that starts a program and stops nothing; its value is the folder.
+const forgetfulVariable = "KUBEREFLECTOR_TEST_FORGETFUL"
+
+// forgetful does what newServer does, with a program that holds its standard output open for as long as it lives.
+func forgetful() {
+	die := func(err error) {
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	folder := os.Getenv(forgetfulVariable)
+	tail, err := exec.LookPath("tail")
+	die(err)
+	p, err := newProgram(folder, tail)
+	die(err)
+	_, err = startWatchdog(folder, p.pidFile, p.pidFile+" of what was never started")
+	die(err)
+	cmd := exec.Command(p.launcher, "-n", "+1", "-f", writeLine(folder, die))
+	cmd.Stdout = os.Stdout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as envtest does
+	die(cmd.Start())
+	die(cmd.Wait())
+}
+
+// writeLine makes a file that tells whoever reads what tail writes that tail is there.
+func writeLine(folder string, die func(error)) string {
+	path := folder + "/line"
+	die(os.WriteFile(path, []byte("ready\n"), 0o600))
+	return path
+}
+
+func TestWhatIsLeftBehindByKilledTestsIsEnded(t *testing.T) {
+	folder, err := os.MkdirTemp(t.TempDir(), "it's a folder ")
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), forgetfulVariable+"="+folder)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	cmd.Stdout = write
+	require.NoError(t, cmd.Start())
+	require.NoError(t, write.Close())
+	output := bufio.NewReader(read)
+	line, err := output.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+
+	require.NoError(t, cmd.Process.Kill())
+	// The end of the output is the end of the last process that has it open: the program's.
+	_, err = io.Copy(io.Discard, output)
+	require.NoError(t, err)
+	require.Error(t, cmd.Wait())
+	require.Eventually(t, func() bool { _, err := os.Stat(folder); return os.IsNotExist(err) }, time.Minute, 10*time.Millisecond)
+}
+
+func TestAWatchdogThatIsStoppedLeavesNothingBehind(t *testing.T) {
+	folder := t.TempDir()
+	w, err := startWatchdog(folder, folder+"/none.pid")
+	require.NoError(t, err)
+	require.NoError(t, w.stop())
+	require.NoDirExists(t, folder)
+}
+
+func TestALauncherBecomesItsProgram(t *testing.T) {
+	folder, err := os.MkdirTemp(t.TempDir(), `"$(false)' `)
+	require.NoError(t, err)
+	sh, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	p, err := newProgram(folder, sh)
+	require.NoError(t, err)
+	output, err := exec.CommandContext(t.Context(), p.launcher, "-c", `echo "$$ $1"`, "name", "two  words").Output()
+	require.NoError(t, err)
+	pid, err := os.ReadFile(p.pidFile)
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSpace(string(pid))+" two  words\n", string(output))
+	require.NoError(t, p.close())
+}
+
+func TestWhatIsForgottenIsExpired(t *testing.T) {
+	server := Start(t, Options{})
+	configMaps := connect(t, server).CoreV1().ConfigMaps(server.Namespace(t))
+	old, err := configMaps.Create(t.Context(), configMap("a"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = configMaps.Create(t.Context(), configMap("b"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	atOld := metav1.ListOptions{ResourceVersion: old.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+	watchFrom := func(resourceVersion string) watch.Event {
+		t.Helper()
+		w, err := configMaps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: resourceVersion})
+		require.NoError(t, err)
+		defer w.Stop()
+		return <-w.ResultChan()
+	}
+
+	list, err := configMaps.List(t.Context(), atOld)
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+
+	require.NoError(t, server.CompactEtcd(t.Context(), ""))
+	require.Equal(t, watch.Added, watchFrom(old.ResourceVersion).Type, "kube-apiserver remembers what etcd does not")
+	require.ErrorContains(t, server.CompactEtcd(t.Context(), old.ResourceVersion), "compacted", "there is nothing to forget")
+
+	newest, err := configMaps.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.NoError(t, server.Forget(t.Context()))
+	_, err = configMaps.List(t.Context(), atOld)
+	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+	for _, each := range []string{old.ResourceVersion, newest.ResourceVersion} {
+		event := watchFrom(each)
+		require.Equal(t, watch.Error, event.Type)
+		require.True(t, apierrors.IsResourceExpired(apierrors.FromObject(event.Object)), "%v", event.Object)
+	}
+	kept, err := configMaps.Get(t.Context(), "b", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "b", kept.Name)
 }
