@@ -6,19 +6,23 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-
-	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/reflector"
+	"k8s.io/client-go/rest"
 )
 
 var (
@@ -129,4 +133,46 @@ func TestInformerOfADefinitionThatComesAndGoes(t *testing.T) {
 	lines := h.read()
 	assert.ElementsMatch(t, []string{"Addition rose", "Addition lily"}, lines[:2])
 	assert.ElementsMatch(t, []string{"Deletion rose", "Deletion lily", "Addition lily", "Addition oak"}, lines[2:])
+}
+
+var shared apiserver.Shared
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(shared.Tests(m)) }
+
+// patience is how long anything may take before a test fails. A back-off alone can be half a minute, and the machine may be slow.
+const patience = 3 * time.Minute
+
+// run lets something run until the test ends, or until the returned function is called.
+func run(t *testing.T, i interface{ Run(context.Context) error }) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- i.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) { return so(), nil })
+	require.NoError(t, err, "waited for: %s", what)
+}
+
+// closeLater ends a client's connections with the test.
+func closeLater(t *testing.T, config *rest.Config) {
+	t.Helper()
+	client, err := rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
 }
