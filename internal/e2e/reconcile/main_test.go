@@ -1,17 +1,25 @@
 package reconcile
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +31,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
 )
 
 var shared apiserver.Shared
@@ -172,4 +178,171 @@ func startSample(t *testing.T, kubeconfig string) *process {
 	command := exec.Command(program, "-kubeconfig", kubeconfig)
 	command.Env = append(os.Environ(), "KUBECONFIG=")
 	return startProcess(t, command)
+}
+
+// auditPolicy has all writes to Foos and Deployments noted when they are answered.
+const auditPolicy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+  resources: [{group: example.com}, {group: apps}]
+- level: None
+`
+
+// auditLog is where a server notes who did what.
+type auditLog struct {
+	path    string
+	options apiserver.Options // of a server that does so
+}
+
+func newAuditLog(t *testing.T) auditLog {
+	t.Helper()
+	folder := t.TempDir()
+	policy, path := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "audit.log")
+	require.NoError(t, os.WriteFile(policy, []byte(auditPolicy), 0o600))
+	return auditLog{path, apiserver.Options{APIServerFlags: map[string][]string{"audit-policy-file": {policy}, "audit-log-path": {path}}}}
+}
+
+// audited is what is of interest in a line of the log.
+type audited struct {
+	Verb      string
+	UserAgent string
+	ObjectRef struct{ Resource, Subresource, Name string }
+
+	ResponseStatus struct{ Code int }
+}
+
+// String returns what was written, such as "patch foos/status a".
+func (a audited) String() string {
+	resource := a.ObjectRef.Resource
+	if a.ObjectRef.Subresource != "" {
+		resource += "/" + a.ObjectRef.Subresource
+	}
+	return strings.Join([]string{a.Verb, resource, a.ObjectRef.Name}, " ")
+}
+
+// writes returns what a program wrote, and how often, and how many of its attempts were refused.
+func (l auditLog) writes(t *testing.T, program string) (written map[string]int, refused int) {
+	t.Helper()
+	file, err := os.Open(l.path)
+	require.NoError(t, err)
+	defer file.Close()
+	written = map[string]int{}
+	lines := bufio.NewScanner(file)
+	for lines.Buffer(nil, 1<<20); lines.Scan(); {
+		var a audited
+		if json.Unmarshal(lines.Bytes(), &a) != nil || !strings.HasPrefix(a.UserAgent, program+"/") {
+			continue // a server that is killed leaves half a line
+		}
+		if a.ResponseStatus.Code >= 300 {
+			refused++
+			continue
+		}
+		written[a.String()]++
+	}
+	require.NoError(t, lines.Err())
+	return written, refused
+}
+
+// proxy stands between a controller and the server, in a test that does harm to what goes through.
+type proxy struct {
+	t          *testing.T
+	forward    http.Handler
+	listener   *httptest.Server
+	kubeconfig string
+
+	// mu protects the fields below it.
+	mu sync.Mutex
+	// harm gets each write before the server does, and may answer it.
+	harm  func(http.ResponseWriter, *http.Request) (answered bool)
+	cut   bool        // nobody gets through
+	codes map[int]int // how often writes were answered by what
+}
+
+func startProxy(t *testing.T, server *apiserver.Server) *proxy {
+	t.Helper()
+	config := server.Config()
+	transport, err := rest.TransportFor(config)
+	require.NoError(t, err)
+	client, err := rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	target, _, err := rest.DefaultServerUrlFor(config)
+	require.NoError(t, err)
+	p := &proxy{t: t, codes: map[int]int{}, forward: &httputil.ReverseProxy{
+		Transport: transport, ErrorLog: log.New(io.Discard, "", 0), // those who are cut off
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+	}}
+	p.listener = httptest.NewServer(p)
+	p.kubeconfig = apiserver.WriteKubeconfig(t, &rest.Config{Host: p.listener.URL})
+	t.Cleanup(func() {
+		p.listener.CloseClientConnections() // of watches
+		p.listener.Close()
+		client.CloseIdleConnections()
+	})
+	return p
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	harm, cut := p.harm, p.cut
+	p.mu.Unlock()
+	if cut {
+		panic(http.ErrAbortHandler) // closes the connection
+	}
+	if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "/events") {
+		p.forward.ServeHTTP(w, r)
+		return
+	}
+	answer := &answer{ResponseWriter: w}
+	if harm == nil || !harm(answer, r) {
+		p.forward.ServeHTTP(answer, r)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.codes[answer.code]++
+}
+
+// answer knows what was answered.
+type answer struct {
+	http.ResponseWriter
+	code int
+}
+
+func (a *answer) WriteHeader(code int) {
+	a.code = code
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// doHarm sets what is done to writes, until the end of the test.
+func (p *proxy) doHarm(t *testing.T, harm func(http.ResponseWriter, *http.Request) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.harm = harm
+	clear(p.codes)
+	t.Cleanup(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.harm = nil
+	})
+}
+
+// answers returns how often writes were answered by a code.
+func (p *proxy) answers(code int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.codes[code]
+}
+
+// setCut lets nobody through, or everybody, from now on.
+func (p *proxy) setCut(cut bool) {
+	p.mu.Lock()
+	p.cut = cut
+	p.mu.Unlock()
+	if cut {
+		p.listener.CloseClientConnections()
+	}
 }
