@@ -8,16 +8,29 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-	"k8s.io/apimachinery/pkg/util/wait"
-
+	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/controller/shard"
+	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
 	"github.com/kubereflector/kubereflector/internal/e2e/network"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // TestMain is also the main function of replicas.
@@ -106,4 +119,159 @@ func (p *process) ask() (said report) {
 	require.NoError(p.t, err)
 	require.NoError(p.t, json.Unmarshal(line, &said))
 	return said
+}
+
+// replicaVariable is that by which this program knows that it is a replica, and which.
+const replicaVariable = "KUBEREFLECTOR_E2E_SHARDS_REPLICA"
+
+// The times of the leases: short, so that a takeover does not take long, and not so short that a member on a busy machine loses its own.
+const (
+	leaseDuration = 8 * time.Second
+	renewDeadline = 5 * time.Second
+	renewPeriod   = 500 * time.Millisecond
+
+	groupName = "plots"
+	shards    = 16
+)
+
+// replica is one of several processes that share plots.
+type replica struct {
+	Identity, Kubeconfig, Namespace string
+
+	plots dynamic.ResourceInterface
+	// shared is what the reflectors of all shards read from.
+	shared reflector.Client[*unstructured.Unstructured, *unstructured.UnstructuredList]
+
+	mu     sync.Mutex
+	caches map[int]*informer.Informer[*unstructured.Unstructured]
+}
+
+// report is what a replica says of itself when it is asked.
+type report struct {
+	Objects int    // in its caches
+	Heap    uint64 // bytes, after a collection
+	Shards  int
+}
+
+// runReplica is the main function of a replica, which ends with its input or when it is interrupted. Each line of the input asks for a report.
+func runReplica(text string) error {
+	r := replica{caches: map[int]*informer.Informer[*unstructured.Unstructured]{}}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	resource, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	r.plots = objects.Resource(plots).Namespace(r.Namespace)
+	r.shared = client.SharedWatch(client.Dynamic(r.plots))
+	group := shard.Group{Namespace: r.Namespace, Name: groupName, Shards: shards}
+	member, err := shard.New(resource.CoordinationV1(), group, r.Identity, shard.Working(r.work),
+		shard.WithTimes(leaseDuration, renewDeadline, renewPeriod))
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	go func() {
+		defer stop()
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			_ = json.NewEncoder(os.Stdout).Encode(r.report(member))
+		}
+	}()
+	return member.Run(ctx)
+}
+
+func (r *replica) report(member *shard.Member) report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var memory runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&memory)
+	said := report{Heap: memory.HeapAlloc, Shards: len(member.Owned())}
+	for _, cache := range r.caches {
+		said.Objects += cache.Cache().Len()
+	}
+	return said
+}
+
+// work is what there is to do for a shard.
+func (r *replica) work(_ context.Context, s shard.Shard) (shard.Work, error) {
+	objects := informer.New(r.shared, informer.WithName(s.String()),
+		informer.WithReflector(reflector.WithShard(store.Shards(store.ByUID, s.Of)[s.Index])))
+	reconciler := reconcile.New("plots "+s.String(), objects, func(ctx context.Context, key store.Key, _ *unstructured.Unstructured) (reconcile.Result, error) {
+		return r.reconcile(ctx, objects, key)
+	}, reconcile.WithWorkers(2), reconcile.WithDrainTimeout(2*time.Second))
+	return shard.Work{Caches: objects, Led: remembered{r, s.Index, objects, reconciler}}, nil
+}
+
+// remembered is a reconciler whose cache is counted while it runs.
+type remembered struct {
+	of      *replica
+	index   int
+	objects *informer.Informer[*unstructured.Unstructured]
+	shard.Runner
+}
+
+func (m remembered) Run(ctx context.Context) error {
+	m.of.mu.Lock()
+	m.of.caches[m.index] = m.objects
+	m.of.mu.Unlock()
+	defer func() {
+		m.of.mu.Lock()
+		defer m.of.mu.Unlock()
+		delete(m.of.caches, m.index)
+	}()
+	return m.Runner.Run(ctx)
+}
+
+// What is in a plot. A replica that reconciles one writes twice, without preconditions, so that the server would take what two write at once, and its
+// history shows it.
+const (
+	wanted = "wanted" // a number, by the test
+	begun  = "begun"  // the number
+	done   = "done"   // the same, at the end
+	author = "author" // of the last write
+	term   = "term"   // of the shard that the author held
+)
+
+// reconcile does what a plot wants.
+func (r *replica) reconcile(ctx context.Context, objects *informer.Informer[*unstructured.Unstructured], key store.Key) (reconcile.Result, error) {
+	plot, ok := objects.Cache().Get(key)
+	if !ok || field(plot, done) == field(plot, wanted) {
+		return reconcile.Result{}, nil
+	}
+	if _, err := r.write(ctx, plot, begun); err != nil {
+		return reconcile.Result{}, err
+	}
+	written, err := r.write(ctx, plot, done)
+	if err == nil {
+		reconcile.ExpectWrite(ctx, written)
+	}
+	return reconcile.Result{}, err
+}
+
+// write says of a plot what has become of it.
+func (r *replica) write(ctx context.Context, plot *unstructured.Unstructured, what string) (*unstructured.Unstructured, error) {
+	if err := shard.Valid(ctx); err != nil {
+		return nil, err
+	}
+	s, _ := shard.From(ctx)
+	patch := fmt.Appendf(nil, `{"spec":{%q:%q,%q:%q,%q:"%d"}}`, what, field(plot, wanted), author, r.Identity, term, s.Term)
+	return r.plots.Patch(ctx, plot.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+}
+
+// field returns one of the fields above.
+func field(plot *unstructured.Unstructured, name string) string {
+	text, _, _ := unstructured.NestedString(plot.Object, "spec", name)
+	return text
 }
