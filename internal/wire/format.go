@@ -1,5 +1,7 @@
 package wire
 
+import utiljson "k8s.io/apimachinery/pkg/util/json"
+
 // Format is the encoding of a response body.
 type Format int
 
@@ -17,3 +19,11 @@ func (f Format) String() string {
 // DefaultLimit is the default limit of a frame in bytes: ten times etcd's default limit for one
 // key.
 const DefaultLimit = 16 << 20
+
+// Unmarshal decodes a type that every API has.
+func Unmarshal(format Format, data []byte, into interface{ Unmarshal([]byte) error }) error {
+	if format == Protobuf {
+		return into.Unmarshal(data)
+	}
+	return utiljson.Unmarshal(data, into)
+}

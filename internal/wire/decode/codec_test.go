@@ -1,6 +1,9 @@
 package decode
 
 import (
+	gojson "encoding/json"
+	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -128,4 +132,221 @@ func compareOdd[T any](t *testing.T, data string) {
 	if bad == nil {
 		assert.Equal(t, want, any(got))
 	}
+}
+
+func withContainers(n int) []byte {
+	pod := &corev1.Pod{}
+	for i := range n {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprint("container-", i), Env: []corev1.EnvVar{{Name: fmt.Sprint("N", i)}}})
+	}
+	text, err := gojson.Marshal(pod)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func TestSlicesOfLargeElementsHaveNothingToSpare(t *testing.T) {
+	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutInterning()}} {
+		t.Run(name, func(t *testing.T) {
+			codec, err := For[*corev1.Pod](opts...)
+			require.NoError(t, err)
+			d := codec.NewDecoder()
+			var earlier []*corev1.Pod
+			sizes := []int{3, 1, 5, 2, 100, 3, 5}
+			for _, n := range sizes {
+				pod, err := d.Decode(wire.JSON, withContainers(n))
+				require.NoError(t, err)
+				assert.Len(t, pod.Spec.Containers, n)
+				assert.Equal(t, n, cap(pod.Spec.Containers), "capacity")
+				earlier = append(earlier, pod)
+			}
+			for i, n := range sizes {
+				var want corev1.Pod
+				require.NoError(t, utiljson.Unmarshal(withContainers(n), &want))
+				assert.Equal(t, &want, earlier[i], "later pods are in other memory")
+			}
+		})
+	}
+}
+
+func TestSlicesThatAreUnusual(t *testing.T) {
+	codec, err := For[*corev1.Pod]()
+	require.NoError(t, err)
+	d := codec.NewDecoder()
+	good := withContainers(2)
+	for _, text := range []string{
+		`{"spec":{"containers":[]}}`,
+		`{"spec":{"containers":null}}`,
+		`{"spec":{"containers":[null,{"name":"a"},null]}}`,
+		`{"spec":{"containers":[{"name":"a","image":"i"},{"name":"b","image":"j"}],"containers":[{"name":"c"}]}}`,
+		`{"spec":{"containers":[{"name":"a","env":[{"name":"x","value":"y"}],"env":[{"name":"z"},{"value":"w"}]}]}}`,
+		`{"spec":{"containers":[{"name":"a"},{"name":7}]}}`,
+		`{"spec":{"containers":{"name":"a"}}}`,
+		`{"spec":{"containers":[{"name":"a"},`,
+	} {
+		var want corev1.Pod
+		wrong := utiljson.Unmarshal([]byte(text), &want)
+		got, err := d.Decode(wire.JSON, []byte(text))
+		assert.Equal(t, wrong == nil, err == nil, "%s: %v", text, err)
+		if err == nil {
+			assert.Equal(t, &want, got, text)
+		}
+		again, err := d.Decode(wire.JSON, good)
+		require.NoError(t, err)
+		assert.Equal(t, 2, cap(again.Spec.Containers))
+		assert.Empty(t, again.Spec.Containers[0].Image, "nothing is left of %s", text)
+	}
+}
+
+// nested has the same slice inside its elements.
+type nested struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Conditions        []metav1.Condition      `json:"conditions"`
+	Inner             *nested                 `json:"inner"`
+	Parts             []corev1.Container      `json:"parts"`
+	Own               map[string][]nestedPart `json:"own"`
+}
+
+type nestedPart struct {
+	Parts []corev1.Container `json:"parts"`
+}
+
+func TestSlicesInOneAnother(t *testing.T) {
+	codec, err := For[*nested]()
+	require.NoError(t, err)
+	d := codec.NewDecoder()
+	text := []byte(`{"conditions":[{"type":"a"}],"inner":{"conditions":[{"type":"b"},{"type":"c"},{"type":"d"}],"parts":[{"name":"p"}]},"own":{"x":[{"parts":[{"name":"q"},{"name":"r"}]}]},"parts":[{"name":"s"}]}`)
+	for range 3 {
+		var want nested
+		require.NoError(t, utiljson.Unmarshal(text, &want))
+		got, err := d.Decode(wire.JSON, text)
+		require.NoError(t, err)
+		assert.Equal(t, &want, got)
+		assert.Equal(t, 3, cap(got.Inner.Conditions))
+	}
+}
+
+// dashed has a tag that encoding/json takes for a name, and the library for a mistake.
+type dashed struct {
+	metav1.ObjectMeta `json:"metadata"`
+	//lint:ignore SA5008 the tag is what is tested
+	Dash string `json:"-,"`
+}
+
+func TestTagsThatTheLibraryRefusesDoNotTurnSharingOff(t *testing.T) {
+	d := decoderOf[*dashed](t)
+	var last *dashed
+	for range 3 {
+		object, err := decodes(t, d, wire.JSON, []byte(`{"metadata":{"name":"a","ownerReferences":[{"uid":"u"}]},"-":"x"}`))
+		require.NoError(t, err)
+		assert.Equal(t, "a x", object.Name+" "+object.Dash)
+		last = object
+	}
+	again, err := decodes(t, d, wire.JSON, []byte(`{"metadata":{"name":"b","ownerReferences":[{"uid":"u"}]},"-":"\u0079"}`))
+	require.NoError(t, err)
+	assert.Equal(t, "b y", again.Name+" "+again.Dash)
+	assert.Same(t, &last.OwnerReferences[0], &again.OwnerReferences[0])
+}
+
+// keepsJSON and keepsText keep what they are given, as their contracts forbid.
+type (
+	keepsJSON struct{ raw []byte }
+	keepsText struct{ raw []byte }
+	keepsKey  string
+)
+
+func (k *keepsJSON) UnmarshalJSON(b []byte) error { k.raw = b; return nil }
+
+func (k *keepsText) UnmarshalText(b []byte) error { k.raw = b; return nil }
+
+var lastKey []byte
+
+func (k *keepsKey) UnmarshalText(b []byte) error { *k, lastKey = keepsKey(b), b; return nil }
+
+type keeper struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Field             keepsJSON            `json:"field"`
+	Pointer           *keepsJSON           `json:"pointer"`
+	Map               map[string]keepsJSON `json:"map"`
+	List              []keepsJSON          `json:"list"`
+	Text              keepsText            `json:"text"`
+	Raw               gojson.RawMessage    `json:"raw"`
+}
+
+func (k *keeper) String() string {
+	return fmt.Sprintf("%s %s %s %s %s %s %s", k.Labels["a"], k.Field.raw, k.Pointer.raw, k.Map["k"].raw, k.List, k.Text.raw, k.Raw)
+}
+
+type oddKeeper struct {
+	N      int `json:"n,string"`
+	keeper `json:",inline"`
+}
+
+type keyKeeper struct {
+	Keys map[keepsKey]int `json:"keys"`
+}
+
+func TestMethodsMayKeepTheBytesTheyAreGiven(t *testing.T) {
+	const quick = `{"metadata":{"labels":{"a":"b"}},"field":"text","pointer":{"x":1},"map":{"k":[1,2]},"list":["q",5],"text":"t","raw":[3]}`
+	const want = `b "text" {"x":1} [1,2] [{"q"} {5}] t [3]`
+	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutInterning()}, "sharing what keeps": {Intern[keepsJSON](), Intern[[]keepsJSON]()}} {
+		ours, odd, keys := decoderOf[*keeper](t, opts...), decoderOf[*oddKeeper](t, opts...), decoderOf[*keyKeeper](t, opts...)
+		for range 3 {
+			for _, text := range []string{quick, " " + quick, `{"n":"1", ` + quick[1:]} {
+				object, err := decodes(t, ours, wire.JSON, []byte(text))
+				require.NoError(t, err)
+				assert.Equal(t, want, object.String(), name)
+				other, err := decodes(t, odd, wire.JSON, []byte(text))
+				require.NoError(t, err)
+				assert.Equal(t, want, other.keeper.String(), name)
+			}
+			_, err := decodes(t, keys, wire.JSON, []byte(`{"keys":{"key":1}}`))
+			require.NoError(t, err)
+			assert.Equal(t, "key", string(lastKey), name)
+		}
+	}
+}
+
+// keepsMessage keeps what it is given, and has a part that is shared.
+type keepsMessage struct {
+	metav1.ObjectMeta `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`
+	raw               []byte
+}
+
+func (k *keepsMessage) Unmarshal(b []byte) error {
+	k.raw = b
+	f, err := wire.NextField(b)
+	if err != nil {
+		return err
+	}
+	return k.ObjectMeta.Unmarshal(f.Value)
+}
+
+func TestUnmarshalMayKeepTheBytesItIsGiven(t *testing.T) {
+	d := decoderOf[*keepsMessage](t)
+	meta, err := (&metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}}).Marshal()
+	require.NoError(t, err)
+	other, err := (&metav1.ObjectMeta{Name: "N", Labels: map[string]string{"a": "b"}}).Marshal()
+	require.NoError(t, err)
+	for range 4 {
+		object, err := decodes(t, d, wire.Protobuf, append([]byte{0x0a, byte(len(meta))}, meta...))
+		require.NoError(t, err)
+		before := string(object.raw)
+		_, err = decodes(t, d, wire.Protobuf, append([]byte{0x0a, byte(len(other))}, other...))
+		require.NoError(t, err)
+		assert.Equal(t, before, string(object.raw))
+		assert.Contains(t, before, "\x0a\x01n")
+		assert.Equal(t, map[string]string{"a": "b"}, object.Labels)
+	}
+}
+
+func TestKindsOfKubernetesAreNotCopiedFirst(t *testing.T) {
+	assert.False(t, newErased(reflect.TypeFor[foo]()).codec.keeps(wire.JSON))
+	eachKind(t, func(t *testing.T, kind reflect.Type, _ func() runtime.Object) {
+		codec := newErased(kind).codec
+		assert.False(t, codec.keeps(wire.JSON))
+		assert.False(t, codec.keeps(wire.Protobuf))
+	})
 }

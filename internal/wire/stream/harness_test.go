@@ -13,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -125,3 +126,5 @@ func mostAllocations() float64 {
 	}
 	return 0.1 // it is 0.02 for a list and 0.04 for a watch-list
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,11 +3,13 @@ package stream
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -132,4 +134,171 @@ func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// happened says what a watch brings to its end: "=a" for an a that is held, "+a7" for one that was
+// decoded.
+func happened(t *testing.T, s *Watch[*corev1.ConfigMap]) (all []string) {
+	defer s.cancel()
+	for p := range s.parts {
+		p.wait(nil)
+		for _, e := range p.result {
+			for _, key := range e.Held {
+				all = append(all, "="+key.Name)
+			}
+			switch {
+			case e.Object != nil:
+				all = append(all, map[string]string{"ADDED": "+", "MODIFIED": "~", "DELETED": "-"}[string(e.Type)]+e.Object.Name+e.Object.ResourceVersion)
+			case e.Type == "BOOKMARK":
+				all = append(all, "*"+e.ResourceVersion)
+			case e.Err != nil:
+				all = append(all, "!")
+			}
+		}
+	}
+	require.NoError(t, s.err)
+	return all
+}
+
+func versioned(kind, name, version string) string {
+	return fmt.Sprintf(`{"type":%q,"object":{"metadata":{"namespace":"ns","name":%q,"uid":"u","resourceVersion":%q}}}`+"\n", kind, name, version)
+}
+
+const closingEvent = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"20","annotations":{"` + metav1.InitialEventsAnnotationKey + `":"true"}}}}` + "\n"
+
+func TestObjectsThatAreHeldKeepTheirPlaceAmongTheOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		events []string
+		want   string
+		asked  string // what the store was
+	}{
+		"all":                           {[]string{versioned("ADDED", "a", "1"), versioned("ADDED", "b", "1"), closingEvent}, "=a =b *20", "ab"},
+		"some":                          {[]string{versioned("ADDED", "a", "7"), versioned("ADDED", "b", "1"), versioned("ADDED", "c", "7"), versioned("ADDED", "d", "1")}, "=b =d +a7 +c7", "abcd"},
+		"after a change of the same":    {[]string{versioned("MODIFIED", "a", "7"), versioned("ADDED", "b", "1"), versioned("ADDED", "a", "1")}, "=b ~a7 +a1", "b"},
+		"after a deletion of the same":  {[]string{versioned("DELETED", "a", "1"), versioned("ADDED", "a", "1")}, "-a1 +a1", ""},
+		"before a change of the same":   {[]string{versioned("ADDED", "a", "1"), versioned("MODIFIED", "a", "7"), versioned("DELETED", "a", "8")}, "=a ~a7 -a8", "a"},
+		"changed to what is held":       {[]string{versioned("MODIFIED", "a", "1")}, "~a1", ""},
+		"after one without a name":      {[]string{versioned("ADDED", "", "1"), versioned("ADDED", "a", "1")}, "+1 +a1", ""},
+		"after the last of the first":   {[]string{versioned("ADDED", "a", "1"), closingEvent, versioned("ADDED", "b", "1")}, "=a *20 +b1", "a"},
+		"after another bookmark":        {[]string{`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}` + "\n", versioned("ADDED", "b", "1")}, "=b *5", "b"},
+		"after an event without object": {[]string{`{"type":"ADDED","object":null}` + "\n", versioned("ADDED", "b", "1")}, "! +b1", ""},
+		"after an unknown event":        {[]string{`{"type":"SYNC","object":{}}` + "\n", versioned("ADDED", "b", "1")}, "! +b1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := ""
+			holds := func(key store.Key, version store.Version) bool {
+				asked += key.Name
+				return version == store.Version{UID: "u", ResourceVersion: "1"}
+			}
+			assert.Equal(t, tc.want, strings.Join(happened(t, watchList(t.Context(), t, text(tc.events...), holds)), " "))
+			assert.Equal(t, tc.asked, asked)
+		})
+	}
+}
+
+// What is held must not overtake what waits for a decoder, and what comes after it must not join
+// that.
+func TestObjectsThatAreHeldOvertakeNothing(t *testing.T) {
+	processors(t, 4)
+	var events, want []string
+	for i := range 3000 {
+		version := fmt.Sprint(1 + i/300%2*6) // 300 that are held, 300 that are not
+		name := fmt.Sprint("m", i)
+		events = append(events, versioned("ADDED", name, version))
+		if version == "1" {
+			want = append(want, "="+name)
+		} else {
+			want = append(want, "+"+name+version)
+		}
+	}
+	// One read is one run, so that none is put before others.
+	var chunks []string
+	for run := range slices.Chunk(events, 300) {
+		chunks = append(chunks, strings.Join(run, ""))
+	}
+	holds := func(_ store.Key, version store.Version) bool { return version.ResourceVersion == "1" }
+	assert.Equal(t, want, happened(t, watchList(t.Context(), t, inChunks(0, chunks...), holds)))
+}
+
+func TestObjectsThatAreHeldAreToldOfWhileTheyCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var chunks []string
+		for i := range 5 {
+			chunks = append(chunks, added(configMap(i, 5000)))
+		}
+		s := watchList(t.Context(), t, inChunks(time.Second, chunks...), func(store.Key, store.Version) bool { return true })
+		begin := time.Now()
+		for i := range 5 {
+			p := <-s.parts
+			require.Len(t, p.result[0].Held, 1)
+			assert.LessOrEqual(t, time.Since(begin), time.Duration(i+1)*time.Second, "it does not wait for the next")
+		}
+		_, open := <-s.parts
+		assert.False(t, open)
+	})
+}
+
+func TestNobodyAsksWhatIsHeldOnceTheStoreChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		holds := func(store.Key, store.Version) bool { asked++; return true }
+		s := watchList(t.Context(), t, inChunks(time.Second, added(configMap(0, 5000)), added(configMap(1, 5000))), holds)
+		first := <-s.parts
+		require.Len(t, first.result[0].Held, 1)
+		s.Live()
+		second := <-s.parts
+		require.NotNil(t, second.result[0].Object)
+		assert.Equal(t, 1, asked)
+		_, open := <-s.parts
+		assert.False(t, open)
+	})
+}
+
+func TestNobodyAsksWhatIsHeldOnceAllHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := inChunks(time.Second, versioned("ADDED", "a", "1"), closingEvent, versioned("ADDED", "b", "1"))
+		asked := ""
+		s := watchList(t.Context(), t, body, func(key store.Key, _ store.Version) bool { asked += key.Name; return true })
+		assert.Equal(t, []string{"=a", "*20", "+b1"}, happened(t, s))
+		assert.Equal(t, "a", asked)
+	})
+}
+
+// TestEventsThatAreHeldCostNextToNothing counts what is allocated for a watch-list of which
+// everything is held.
+func TestEventsThatAreHeldCostNextToNothing(t *testing.T) {
+	const n = 5000
+	var events strings.Builder
+	for i := range n {
+		events.WriteString(added(configMap(i, 4000)))
+	}
+	body := events.String() + closingEvent
+	assertAllocations(t, n, mostAllocations(), func() {
+		s := watchList(t.Context(), t, text(body), func(store.Key, store.Version) bool { return true })
+		defer s.cancel()
+		var kept []store.Key
+		for p := range s.parts {
+			p.wait(nil)
+			for i := range p.result {
+				kept = append(kept, p.result[i].Held...)
+				require.Nil(t, p.result[i].Object)
+			}
+		}
+		require.Len(t, kept, n)
+		assert.Equal(t, store.Key{Namespace: "default", Name: "a4999"}, kept[n-1])
+	})
+}
+
+// Two events may be in one line, which is found out when the first one is decoded.
+func TestNobodyAsksWhatIsHeldAfterABookmarkThatHidesAnotherEvent(t *testing.T) {
+	line := func(event string) string { return strings.TrimSpace(event) }
+	bookmark := `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}`
+	asked := ""
+	holds := func(key store.Key, version store.Version) bool {
+		asked += key.Name
+		return version.ResourceVersion == "1"
+	}
+	body := text(versioned("ADDED", "x", "1"), bookmark+line(versioned("DELETED", "a", "1"))+"\n", versioned("ADDED", "a", "1"))
+	assert.Equal(t, []string{"=x", "*5", "-a1", "+a1"}, happened(t, watchList(t.Context(), t, body, holds)))
+	assert.Equal(t, "x", asked)
 }
