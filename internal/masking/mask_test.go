@@ -48,3 +48,61 @@ func TestWhatIsMasked(t *testing.T) {
 	_, err := Decode([]byte("[]"))
 	require.Error(t, err)
 }
+
+func TestCopiesOfASecretInAnnotationsAreMaskedInAnyEncoding(t *testing.T) {
+	for name, value := range map[string]string{
+		"base64":          "aHVudGVyMg==",
+		"zip in base64":   "UEsDBBQACAAIAhunter2",
+		"gzip in base64":  "H4sIAAAAhunter2",
+		"zstd in base64":  "KLUv/SAAhunter2",
+		"YAML":            "kind: Secret\ndata:\n  p: hunter2",
+		"array":           `[{"kind":"Secret","data":{"p":"hunter2"}}]`,
+		"token":           "hunter2",
+		"text of a label": "owner=hunter2",
+	} {
+		for _, field := range []string{"openshift.io/token-secret.value", "example.com/last", "kubernetes.io/created-by"} {
+			annotations := map[string]any{field: value, "kubernetes.io/service-account.name": "robot"}
+			object, err := json.Marshal(map[string]any{"data": map[string]any{"p": "q"}, "metadata": map[string]any{"annotations": annotations}})
+			require.NoError(t, err)
+			text := masked(t, Mask{}, "*v1.Secret", string(object))
+			assert.NotContains(t, text, value, "%s in %s", name, field)
+			assert.NotContains(t, text, "hunter2", "%s in %s", name, field)
+			assert.Contains(t, text, "robot")
+		}
+	}
+}
+
+func TestTextsOfAnyKindThatQuoteASecretAreMasked(t *testing.T) {
+	for name, value := range map[string]string{
+		"JSON":             `{"kind":"Secret","data":{"p":"hunter2"}}`,
+		"list":             `{"kind": "SecretList","items":[{"data":{"p":"hunter2"}}]}`,
+		"JSON within JSON": `{"raw":"{\"kind\":\"Secret\",\"data\":{\"p\":\"hunter2\"}}"}`,
+		"YAML":             "apiVersion: v1\nkind: Secret\ndata:\n  p: hunter2\n",
+	} {
+		object, err := json.Marshal(map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Bundle", "spec": map[string]any{"raw": value},
+			"metadata": map[string]any{"annotations": map[string]any{Applied: value, "note": "kept"}},
+		})
+		require.NoError(t, err)
+		text := masked(t, Mask{}, "*unstructured.Unstructured", string(object))
+		assert.NotContains(t, text, "hunter2", name)
+		assert.Contains(t, text, "kept", name)
+	}
+	text := masked(t, Mask{}, "*unstructured.Unstructured", `{"apiVersion":"v1","kind":"secret","data":{"p":"hunter2"}}`)
+	assert.NotContains(t, text, "hunter2", "the kind in lower case")
+}
+
+func TestTextsInArraysThatQuoteASecretAreMasked(t *testing.T) {
+	object, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{
+			"command": []any{"sh", "-c", "kubectl apply -f - <<E\napiVersion: v1\nkind: Secret\nstringData:\n  p: hunter2\nE"},
+		}}},
+	})
+	require.NoError(t, err)
+	text := masked(t, Mask{}, "*v1.Pod", string(object))
+	assert.NotContains(t, text, "hunter2")
+	assert.Contains(t, text, "sh")
+
+	text = masked(t, Mask{}, "*v1.Secret", `{"apiVersion":"v1","kind":"Secret","copies":["{\"data\":{\"p\":\"hunter2\"}}"]}`)
+	assert.NotContains(t, text, "hunter2", "a copy in an array of a Secret")
+}
