@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -185,3 +187,25 @@ func TestFloorsAreBounded(t *testing.T) {
 	}
 	assert.Len(t, h.of.floors, maxFloors)
 }
+
+// still is a feed that fills nothing.
+type still struct{}
+
+func (still) Run(ctx context.Context) error                   { <-ctx.Done(); return nil }
+func (still) State() (none reflector.State)                   { return none }
+func (still) Changed(reflector.State) (never <-chan struct{}) { return nil }
+func (still) Synced() (never <-chan struct{})                 { return nil }
+
+func TestPartThatPanicsWhenItIsRemovedIsGone(t *testing.T) {
+	all := NewReflectors("test", func(Place) (store.Store[int], error) { return nil, nil }, func(Place) error { panic("ouch") })
+	at := Place{Scope: store.Scope{Namespace: "a"}}
+	require.NoError(t, all.Add(at, func(store.Store[int]) Feed { return still{} }))
+	one := all.Sources()[0]
+	changed := all.Changed(all.State())
+	assert.Panics(t, func() { _ = all.Drop(at) })
+	<-one.Gone
+	<-changed
+	assert.ErrorIs(t, all.Drop(at), ErrNone)
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
