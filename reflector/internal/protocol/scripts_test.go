@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -238,3 +239,64 @@ func describe(p State, a Action, now time.Time) string {
 		StopWatch: "stop", Latch: "synced", StreamsBack: "watch-lists on",
 	}[a.Do]
 }
+
+func TestBackoffGrowsThroughALongOutage(t *testing.T) {
+	// client-go's falls back to its shortest wait every few minutes.
+	b := backoff{limit: MaxBackoff}
+	now := time.Unix(0, 0)
+	b.healthy(now)
+	for i := range 200 {
+		d := b.next(now, rand.Float64())
+		assert.GreaterOrEqual(t, d, MinBackoff)
+		assert.LessOrEqual(t, d, min(MinBackoff<<min(i+1, 10), MaxBackoff))
+		now = now.Add(d)
+		if i%10 == 0 {
+			b.healthy(now) // for a moment
+		}
+	}
+	assert.Equal(t, 200, b.failures)
+	b.healthy(now)
+	b.next(now.Add(HealthAfter), 0)
+	assert.Equal(t, 1, b.failures, "two minutes of health")
+}
+
+func TestClassOfNoErrorCostsNothing(t *testing.T) {
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		if Classify(nil) != Other {
+			t.Error("it is not Other")
+		}
+	}))
+}
+
+func TestRejectedUnlessTheStoreFailed(t *testing.T) {
+	rejected := &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrBadKey}}}
+	failure := errors.New("disk full")
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a rejection":                 {rejected, true},
+		"a rejection, wrapped":        {fmt.Errorf("list: %w", fmt.Errorf("mine: %w", rejected)), true},
+		"two rejections":              {errors.Join(rejected, fmt.Errorf("mine: %w", rejected)), true},
+		"a failure":                   {failure, false},
+		"a failure, wrapped":          {fmt.Errorf("list: %w", failure), false},
+		"a rejection and a failure":   {errors.Join(rejected, failure), false},
+		"a failure in a join of join": {errors.Join(rejected, errors.Join(rejected, fmt.Errorf("mine: %w", failure))), false},
+		"a wrapper of nothing":        {emptyWrapper{}, false},
+		"a join of nothing":           {emptyJoin{}, false},
+	} {
+		assert.Equal(t, tt.want, Rejected(tt.err), name)
+	}
+}
+
+// emptyWrapper wraps no error.
+type emptyWrapper struct{}
+
+func (emptyWrapper) Error() string { return "empty" }
+func (emptyWrapper) Unwrap() error { return nil }
+
+// emptyJoin joins no errors.
+type emptyJoin struct{}
+
+func (emptyJoin) Error() string   { return "empty" }
+func (emptyJoin) Unwrap() []error { return nil }
