@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,3 +45,5 @@ func TestInReturnsTheClientOfANamespace(t *testing.T) {
 	assert.Nil(t, none.In("shop"))
 	assert.Empty(t, none.Namespace())
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
