@@ -19,9 +19,11 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -298,4 +300,111 @@ func TestSecretsAreMaskedUnlessTheyAreWanted(t *testing.T) {
 	text = taped(record.WithRecordedSecrets(), record.WithRecorderMasked("/metadata/labels"))
 	assert.Contains(t, text, secret)
 	assert.NotContains(t, text, "blue")
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+func paint(name, color string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"color": color}}
+}
+
+// configMaps is a client of a generated clientset.
+type configMaps = reflector.Client[*corev1.ConfigMap, *corev1.ConfigMapList]
+
+func generated(t *testing.T, server *reflectortest.Server) configMaps {
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	require.NoError(t, err)
+	return clientset.CoreV1().ConfigMaps("default")
+}
+
+// onCommit is a follower that calls a function.
+type onCommit struct{ do func() }
+
+func (*onCommit) Start(*store.Snapshot[*corev1.ConfigMap]) {}
+
+func (c *onCommit) Commit(*store.Commit[*corev1.ConfigMap]) {
+	if c.do != nil {
+		c.do()
+	}
+}
+
+// The commit of an event ends the run, so the reflector asks for no further event.
+func TestLastEventOfARunIsRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		var file strings.Builder
+		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
+		r := reflector.New(record.Client(generated(t, server), record.NewRecorder(&file)), maps)
+		var follower onCommit
+		defer maps.Follow(&follower)()
+		for _, name := range []string{"a", "b"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- r.Run(ctx) }()
+			synctest.Wait()
+			follower.do = cancel
+			require.NoError(t, server.Create(paint(name, "red")))
+			require.NoError(t, <-ended)
+			follower.do = nil
+		}
+		replay, err := record.NewReplay[*corev1.ConfigMap](strings.NewReader(file.String()))
+		require.NoError(t, err)
+		objects := store.New(store.ObjectKey[*corev1.ConfigMap])
+		stop := running(t, reflector.New(replay, objects))
+		<-replay.Done()
+		require.NoError(t, replay.Err())
+		assert.Equal(t, 2, objects.Len())
+		stop()
+	})
+}
+
+func TestRecorderInsideOfAnotherClientRecords(t *testing.T) {
+	for name, around := range map[string]func(configMaps) configMaps{
+		"another recorder": func(c configMaps) configMaps {
+			return record.Client(c, record.NewRecorder(new(strings.Builder)))
+		},
+		"a shared watch": func(c configMaps) configMaps { return client.SharedWatch(c) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *reflectortest.Server) {
+				require.NoError(t, server.Create(paint("a", "red")))
+				var file strings.Builder
+				recorder := record.NewRecorder(&file)
+				r := reflector.New(around(record.Client(generated(t, server), recorder)), store.New(store.ObjectKey[*corev1.ConfigMap]))
+				stop := running(t, r)
+				<-r.Synced()
+				stop()
+				assert.NoError(t, recorder.Err())
+				assert.Contains(t, file.String(), `"name":"a"`)
+			})
+		})
+	}
+}
+
+// wrapped is a client that embeds a Replay.
+type wrapped struct {
+	*record.Replay[*corev1.ConfigMap]
+}
+
+// stuck is a writer that does not return before release.
+type stuck struct{ until chan struct{} }
+
+func (s stuck) Write(b []byte) (int, error) { <-s.until; return len(b), nil }
+
+func TestReflectorIsNotStoppedBeforeItsRecordingEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		writer := stuck{make(chan struct{})}
+		r := reflector.New(record.Client(generated(t, server), record.NewRecorder(writer)), store.New(store.ObjectKey[*corev1.ConfigMap]))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		assert.NotEqual(t, reflector.Stopped, r.State().Phase)
+		require.NoError(t, <-ended)
+		assert.Equal(t, reflector.Stopped, r.State().Phase)
+		close(writer.until)
+	})
 }

@@ -349,3 +349,75 @@ func FuzzRecordings(f *testing.F) {
 		})
 	})
 }
+
+func TestWrappedReplayAnswersProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		replay := open(t, script(modified(5*time.Second, 11, "grey"),
+			`{"at":"20s","frame":"event","cut":true,"failure":{"text":"reset","causes":["connectionReset"]}}`,
+			`{"at":"20s","frame":"closed"}`,
+			`{"at":"21s","frame":"list","probe":true,"options":{"limit":1,"fieldSelector":"metadata.name=sky,metadata.namespace=default"}}`,
+			`{"at":"21s","frame":"page","resourceVersion":"11","items":[`+fmt.Sprintf(sky, 11, "grey")+`]}`,
+			`{"at":"21s","frame":"watch","options":{"resourceVersion":"11","timeoutSeconds":301}}`,
+			`{"at":"21s","frame":"opened"}`, modified(25*time.Second, 12, "red"), `{"at":"30s","frame":"closed"}`, `{"at":"30s","frame":"stopped"}`))
+		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
+		stop := running(t, reflector.New(wrapped{replay}, maps))
+		<-replay.Done()
+		require.NoError(t, replay.Err())
+		assert.Equal(t, "red", color(maps))
+		stop()
+	})
+}
+
+func TestReplayedTimeoutIsAProtocolError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		replay := open(t, firstLine+strings.Join([]string{
+			`{"at":"0s","frame":"run"}`,
+			`{"at":"0s","frame":"list","options":{"resourceVersion":"0","limit":500}}`,
+			`{"at":"500s","frame":"failed","failure":{"text":"server did not answer in time: context deadline exceeded","causes":["noAnswer","deadlineExceeded"]}}`,
+			`{"at":"501s","frame":"list","options":{"resourceVersion":"0","limit":500}}`,
+		}, "\n")+"\n")
+		var got told
+		stop := running(t, reflector.New(replay, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithErrorHandler(got.hook)))
+		<-replay.Done()
+		var failure *reflector.ProtocolError
+		require.ErrorAs(t, got.all()[0], &failure)
+		assert.Equal(t, "NoAnswer", failure.Reason)
+		stop()
+	})
+}
+
+func TestReplayOfARunThatWasStoppedDuringAPagedList(t *testing.T) {
+	firstPage := func(at string) []string {
+		return []string{
+			`{"at":"` + at + `","frame":"run"}`,
+			`{"at":"` + at + `","frame":"list","options":{"resourceVersion":"0","limit":1}}`,
+			`{"at":"` + at + `","frame":"page","resourceVersion":"10","continue":"x","items":[` + fmt.Sprintf(sky, 10, "blue") + `]}`,
+		}
+	}
+	nextPage := func(at string) string {
+		return `{"at":"` + at + `","frame":"list","options":{"continue":"x","limit":1}}`
+	}
+	for name, stopped := range map[string][]string{
+		"before the next page":  {`{"at":"1s","frame":"stopped"}`},
+		"while a page is asked": {nextPage("1s"), `{"at":"1s","frame":"stopped"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lines := append(firstPage("0s"), stopped...)
+				lines = append(lines, firstPage("5s")...)
+				lines = append(lines, nextPage("5s"),
+					`{"at":"5s","frame":"page","resourceVersion":"10","items":[`+strings.Replace(fmt.Sprintf(sky, 9, "green"), "sky", "sea", 1)+`]}`,
+					`{"at":"5s","frame":"watch","options":{"resourceVersion":"10","timeoutSeconds":301}}`,
+					`{"at":"5s","frame":"opened"}`, modified(7*time.Second, 11, "grey"), `{"at":"8s","frame":"closed"}`, `{"at":"8s","frame":"stopped"}`)
+				replay := open(t, firstLine+strings.Join(lines, "\n")+"\n")
+				maps := store.New(store.ObjectKey[*corev1.ConfigMap])
+				stop := running(t, reflector.New(replay, maps))
+				<-replay.Done()
+				require.NoError(t, replay.Err())
+				assert.Equal(t, 2, maps.Len())
+				assert.Equal(t, "grey", color(maps))
+				stop()
+			})
+		})
+	}
+}
