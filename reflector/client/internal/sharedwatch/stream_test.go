@@ -17,6 +17,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -150,16 +151,6 @@ func TestWhoDoesNotCatchUpBeginsAnew(t *testing.T) {
 	}
 	assert.Greater(t, late.since, source.Revision(40), "what came before that is not kept")
 	assert.NotEmpty(t, late.inbox)
-}
-
-func TestVersionsThatAreNoNumbers(t *testing.T) {
-	for _, text := range []string{"", "0", "01", "x", "1x", "-1", "12345678901234567890"} {
-		_, ok := source.RevisionOf(text)
-		assert.False(t, ok, text)
-	}
-	n, ok := source.RevisionOf([]byte("1234567890123456789"))
-	assert.True(t, ok)
-	assert.Equal(t, "1234567890123456789", n.String())
 }
 
 // Somebody who listed later than the last event knows what comes until then.
@@ -452,3 +443,35 @@ func twoUIDs() (here, there string) {
 	}
 	return here, there
 }
+
+func TestWhoJoinsWaitsFiveSecondsForWhoIsBehindAlready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, _ := twoUIDs()
+		stream, members := testStream()
+		stream.opened, stream.heard = time.Now(), time.Now()
+		late := members[1]
+		late.joined, late.own, late.at = false, quiet{}, 10
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for version := 11; !members[0].evicted; version++ {
+				came := largeOf(version, here)
+				if _, err := stream.deliver(t.Context(), &came); err != nil {
+					return
+				}
+				stream.multiplexer.mu.Lock()
+				late.at = max(late.at, stream.position) // its own watch brought it as well
+				stream.multiplexer.mu.Unlock()
+			}
+		}()
+		<-time.After(time.Second)
+		synctest.Wait() // nobody waits for the other yet
+		began := time.Now()
+		late.approach(t.Context())
+		require.True(t, late.joined)
+		<-ended
+		assert.Equal(t, memberPatience, time.Since(began))
+	})
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
