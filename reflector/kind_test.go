@@ -195,22 +195,41 @@ func TestViewsDoNotRepeatDiscoveryForEachRequest(t *testing.T) {
 }
 
 func TestKindThatBecomesAnotherResourceIsFoundAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		config, install := installable(t)
-		install("telescopes")
-		resource, err := client.For[*Telescope](config, client.WithKind(telescopeKind))
-		require.NoError(t, err)
-		resource = resource.In("default")
-		_, err = resource.List(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		require.NoError(t, install("scopes").Create(telescope("hale", 5)))
-		_, err = resource.List(t.Context(), metav1.ListOptions{})
-		require.Error(t, err, "the old name")
-		list, err := resource.List(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		require.Len(t, list.Items, 1)
-		assert.Equal(t, 5, list.Items[0].Spec.Mirror)
-	})
+	for name, request := range map[string]func(context.Context, *client.Resource[*Telescope]) (*Telescope, error){
+		"list": func(ctx context.Context, r *client.Resource[*Telescope]) (*Telescope, error) {
+			list, err := r.List(ctx, metav1.ListOptions{})
+			if err != nil || len(list.Items) != 1 {
+				return nil, err
+			}
+			return list.Items[0], nil
+		},
+		"get": func(ctx context.Context, r *client.Resource[*Telescope]) (*Telescope, error) {
+			return r.Get(ctx, "hale", metav1.GetOptions{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config, install := installable(t)
+				install("telescopes")
+				all, err := client.For[*Telescope](config, client.WithKind(telescopeKind))
+				require.NoError(t, err)
+				resource := all.In("default")
+				_, err = request(t.Context(), resource)
+				if name == "get" {
+					require.True(t, apierrors.IsNotFound(err), "%v", err)
+				} else {
+					require.NoError(t, err)
+				}
+				require.NoError(t, install("scopes").Create(telescope("hale", 5)))
+				_, err = request(t.Context(), resource)
+				require.Error(t, err, "the old name")
+				got, err := request(t.Context(), resource)
+				require.NoError(t, err)
+				require.NotNil(t, got)
+				assert.Equal(t, 5, got.Spec.Mirror)
+			})
+		})
+	}
 }
 
 // mapper is a REST mapper that says one thing, and another one once it was reset.
@@ -355,23 +374,5 @@ func TestRESTMapperIsResetOnlyWhereItHelpsAndSeldom(t *testing.T) {
 			require.ErrorIs(t, list(third), reflector.ErrNotServed)
 		}
 		assert.Equal(t, 3, m.resets)
-	})
-}
-
-func TestObjectOfAKindThatBecameAnotherResourceIsFound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		config, install := installable(t)
-		install("telescopes")
-		resource, err := client.For[*Telescope](config, client.WithKind(telescopeKind))
-		require.NoError(t, err)
-		resource = resource.In("default")
-		_, err = resource.Get(t.Context(), "hale", metav1.GetOptions{})
-		require.True(t, apierrors.IsNotFound(err), "%v", err)
-		require.NoError(t, install("scopes").Create(telescope("hale", 5)))
-		_, err = resource.Get(t.Context(), "hale", metav1.GetOptions{})
-		require.Error(t, err, "the old name")
-		got, err := resource.Get(t.Context(), "hale", metav1.GetOptions{})
-		require.NoError(t, err)
-		assert.Equal(t, 5, got.Spec.Mirror)
 	})
 }
