@@ -433,15 +433,17 @@ func TestEndIsPutOffForWhoCameLate(t *testing.T) {
 
 // twoUIDs returns a UID of the first half of the shards, and one of the other.
 func twoUIDs() (here, there string) {
-	for i := 'a'; here == "" || there == ""; i++ {
-		uid := strings.Repeat(string(i), 36)
-		if store.Shards(store.ByUID, 2)[0].Contains(store.ShardHash(uid)) {
-			here = uid
-		} else {
-			there = uid
+	halves := store.Shards(store.ByUID, 2)
+	return uidIn(halves[0]), uidIn(halves[1])
+}
+
+// uidIn returns a UID in a shard.
+func uidIn(shard store.Shard) string {
+	for i := 'a'; ; i++ {
+		if uid := strings.Repeat(string(i), 36); shard.Contains(store.ShardHash(uid)) {
+			return uid
 		}
 	}
-	return here, there
 }
 
 func TestWhoJoinsWaitsFiveSecondsForWhoIsBehindAlready(t *testing.T) {
