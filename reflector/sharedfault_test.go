@@ -142,25 +142,6 @@ func sharedWatchOfAServerThatDoesNotSelectStays(t *testing.T) {
 	shards.compare(t, server, "afterwards")
 }
 
-func TestNobodyWaitsLongForTheListOfAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		resource := sites(t, server, &meter{})
-		server.Inject(reflectortest.Stall(nil).On("watch", "configmaps").Times(1))
-		shards := newTeam(t, resource, store.ByUID, 4)
-		defer shards.stop()
-		<-time.After(2 * time.Second)
-		synctest.Wait()
-		for i, r := range shards.own[1:] {
-			select {
-			case <-r.Synced():
-			default:
-				t.Errorf("shard %d waits", i+1)
-			}
-		}
-	})
-}
-
 func TestServerThatSelectsIsLeftToIt(t *testing.T) {
 	for _, opts := range [][]reflector.Option{nil, {reflector.WithoutWatchList()}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -181,23 +162,6 @@ func TestServerThatSelectsIsLeftToIt(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestNobodyJoinsASharedWatchThatIsSilent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		resource := sites(t, server, &meter{})
-		server.Inject(reflectortest.StallAfterEvents(3, nil).On("watch", "configmaps").Times(1))
-		shards := newTeam(t, resource, store.ByUID, 4, reflector.WithoutWatchList())
-		defer shards.stop()
-		change(t, server, 0, 20)
-		<-time.After(3 * time.Minute)
-		late := newCache()
-		defer start(t, reflector.New(resource, late, reflector.WithShard(shards.all[0]), reflector.WithoutWatchList()))()
-		change(t, server, 20, 40)
-		synctest.Wait()
-		assert.Equal(t, fmt.Sprint(server.ResourceVersion()), late.ResourceVersion())
-	})
 }
 
 // stuck is a store that takes nothing for a while.

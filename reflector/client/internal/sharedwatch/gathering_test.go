@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -215,4 +216,57 @@ func TestClientThatEndsTheGoroutineHoldsUpNobody(t *testing.T) {
 		}
 		assert.Equal(t, 1, failed, "the member that opened the shared watch")
 	})
+}
+
+func TestNobodyWaitsLongForTheListOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{release: make(chan struct{})}
+		h := NewMultiplexer(server.open)
+		var first sync.WaitGroup
+		for i, shard := range store.Shards(store.ByUID, 2) {
+			enter := func() {
+				shards := &source.Shards{By: store.ByUID, All: []store.Shard{shard}}
+				m, err := h.Enter(t.Context(), metav1.ListOptions{SendInitialEvents: new(true)}, shards, source.ShardingUnknown)
+				assert.NoError(t, err)
+				m.Close()
+			}
+			if i == 0 {
+				first.Go(enter)
+				synctest.Wait()
+				continue
+			}
+			began := time.Now()
+			enter()
+			assert.Equal(t, gatherPatience, time.Since(began))
+		}
+		close(server.release)
+		first.Wait()
+	})
+}
+
+// Bookmarks come every minute, so a silent watch may have stalled.
+func TestNobodyJoinsASharedWatchThatIsSilent(t *testing.T) {
+	for name, silent := range map[string]time.Duration{"silent": protocol.Silence, "for less time": protocol.Silence - 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opened := 0
+				h := NewMultiplexer(func(context.Context, metav1.ListOptions) (Upstream, error) {
+					opened++
+					return &still{}, nil
+				})
+				var members []*Member
+				for _, shard := range store.Shards(store.ByUID, 2) {
+					shards := &source.Shards{By: store.ByUID, All: []store.Shard{shard}}
+					m, err := h.Enter(t.Context(), metav1.ListOptions{ResourceVersion: "10"}, shards, source.ShardedByClient)
+					require.NoError(t, err)
+					members = append(members, m)
+					<-time.After(silent)
+				}
+				assert.Equal(t, map[string]int{"silent": 2, "for less time": 1}[name], opened)
+				for _, m := range members {
+					m.Close()
+				}
+			})
+		})
+	}
 }
