@@ -1,116 +1,231 @@
 package apiserver
 
 import (
+	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A server has paths of three kinds:
-//
-//	/prepare/DATASET                       builds a data set, so that no client waits for it
-//	/CLIENT/DATASET/MODE/api/...           is the root of an API server that one client has to itself
-//	/CLIENT/DATASET/MODE/-/modify?n=N      makes N objects change, and answers when that is under way
-//	/CLIENT/DATASET/MODE/-/fail            ends the watch by a failure, and answers when the client has listed and watches again
-//
-// CLIENT is any word; clients do not affect each other. MODE selects the server's features.
+// The features of a server.
 const (
 	Lists   = "lists"   // it refuses watches that begin with the state
-	Streams = "streams" // it does not
+	Streams = "streams" // it accepts them
 )
 
-// server replays canned objects.
-type server struct {
-	shelf shelf
+// Servers starts servers, which share the encoded objects.
+type Servers struct {
+	Objects int // of each data set
 
-	mu      sync.Mutex // protects clients
-	clients map[string]*replay
+	built map[string]sets
 }
 
-// serve serves until the listener is closed.
-func serve(l net.Listener, objects int) error {
-	s := &server{shelf: shelf{objects: objects}, clients: map[string]*replay{}}
-	return (&http.Server{Handler: s}).Serve(l)
+// Start starts a server with a data set for one client.
+func (s *Servers) Start(name, features string) (*httptest.Server, error) {
+	all, ok := s.built[name]
+	if !ok {
+		d, known := datasets[name]
+		if !known {
+			return nil, fmt.Errorf("there is no data set %q", name)
+		}
+		var err error
+		if all, err = d.build(s.Objects); err != nil {
+			return nil, fmt.Errorf("data set %s: %w", name, err)
+		}
+		if s.built == nil {
+			s.built = map[string]sets{}
+		}
+		s.built[name] = all
+	}
+	return httptest.NewServer(newServer(all, datasets[name].resource, features)), nil
 }
 
-// runServer is the process of a server: it says where it listens, and ends with its input.
-func runServer(objects int, in io.Reader, out io.Writer) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// Order has the server of a client do something, as soon as the client watches. "modify?n=N" changes
+// N objects. "fail" ends the watch by an error, and Order returns when the client watches again.
+func Order(host, what string) error {
+	response, err := http.Post(host+"/-/"+what, "", nil)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "http://%s\n", l.Addr())
-	ended := make(chan error, 1)
-	go func() { ended <- serve(l, objects) }()
-	_, err = io.Copy(io.Discard, in)
-	l.Close()
-	<-ended
-	return err
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(response.Body)
+		return fmt.Errorf("%s: %s: %s", what, response.Status, text)
+	}
+	return nil
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 4)
-	if len(parts) == 2 && parts[0] == "prepare" {
-		if _, err := s.shelf.get(parts[1]); err != nil {
-			http.Error(w, err.Error(), http.StatusNotFound)
-		}
-		return
+// server has one resource for one client, which has one watch at most.
+type server struct {
+	sets    sets
+	streams bool
+	orders  chan order // the watch receives them
+
+	mu       sync.Mutex // protects the fields below
+	versions []int      // of the objects
+	newest   int        // version
+	next     int        // object to be changed
+}
+
+// order is the work of a watch; the zero order is no work. A watch that fails is not resumed: clients
+// list again. An expired version soon after a list would make the reflector distrust the server.
+type order struct {
+	modify int
+	fail   bool
+}
+
+func newServer(all sets, r schema.GroupVersionResource, features string) http.Handler {
+	s := &server{sets: all, streams: features == Streams, orders: make(chan order)}
+	for i := range all[InJSON].objects {
+		s.newest = objects.FirstVersion + i
+		s.versions = append(s.versions, s.newest)
 	}
-	if len(parts) < 4 {
-		http.NotFound(w, r)
-		return
+	path := "/apis/" + r.Group
+	if r.Group == "" {
+		path = "/api"
 	}
-	client, err := s.client(strings.Join(parts[:3], "/"), parts[1], parts[2])
-	switch {
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusNotFound)
-	case parts[3] == "-/modify":
+	mux := http.NewServeMux()
+	mux.HandleFunc(path+"/"+r.Version+"/"+r.Resource, s.read)
+	mux.HandleFunc("/-/modify", func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(r.URL.Query().Get("n"))
-		if err != nil || !client.tell(order{modify: n}) {
-			http.Error(w, "nobody watches, or n is no number", http.StatusConflict)
-		}
-	case parts[3] == "-/fail":
-		opened := client.opened()
-		if !client.tell(order{fail: true}) {
-			http.Error(w, "nobody watches", http.StatusConflict)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
+		s.order(r, order{modify: n})
+	})
+	mux.HandleFunc("/-/fail", func(_ http.ResponseWriter, r *http.Request) { s.order(r, order{fail: true}, order{}) })
+	return mux
+}
+
+// order hands orders to the watch, or to the next one.
+func (s *server) order(r *http.Request, orders ...order) {
+	for _, o := range orders {
 		select {
-		case <-opened:
+		case s.orders <- o:
 		case <-r.Context().Done():
 		}
-	case "/"+parts[3] == path(datasets[parts[1]].resource):
-		client.answer(w, r)
-	default:
-		http.NotFound(w, r)
 	}
 }
 
-// client returns what the server is to a client.
-func (s *server) client(name, dataset, mode string) (*replay, error) {
+// read answers a list or a watch.
+func (s *server) read(w http.ResponseWriter, r *http.Request) {
+	set := s.sets[InJSON]
+	if protobuf := s.sets[InProtobuf]; protobuf != nil && strings.HasPrefix(r.Header.Get("Accept"), string(InProtobuf)) {
+		set = protobuf
+	}
+	contentType := string(set.format)
+	query := r.URL.Query()
+	initial := query.Get("sendInitialEvents") == "true"
+	switch watch := query.Get("watch"); {
+	case watch != "true" && watch != "1":
+		w.Header().Set("Content-Type", contentType)
+		list, err := set.list(s.state())
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write(list)
+	case initial && !s.streams:
+		w.Header().Set("Content-Type", string(InJSON))
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"sendInitialEvents is forbidden for watch","reason":"Invalid","code":422}`)
+	default:
+		if set.format == InProtobuf {
+			contentType += ";stream=watch"
+		}
+		w.Header().Set("Content-Type", contentType)
+		s.watch(&stream{set, bufio.NewWriterSize(w, 64<<10), http.NewResponseController(w)}, initial, r)
+	}
+}
+
+func (s *server) state() ([]int, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.clients[name]; c != nil {
-		return c, nil
-	}
-	sets, err := s.shelf.get(dataset)
-	if err != nil {
-		return nil, err
-	}
-	c := newReplay(sets, mode == Streams)
-	s.clients[name] = c
-	return c, nil
+	return slices.Clone(s.versions), s.newest
 }
 
-// refuse answers with a Status.
-func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
-	w.Header().Set("Content-Type", string(InJSON))
-	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":%q,"code":%d}`, message, reason, code)
+func (s *server) watch(out *stream, initial bool, r *http.Request) {
+	out.flush() // the header
+	var event []byte
+	if initial {
+		versions, newest := s.state()
+		for i, e := range out.objects {
+			event = e.appendEvent(event[:0], e.added, versions[i])
+			_, _ = out.Write(event)
+		}
+		out.send("BOOKMARK", out.kind, &metav1.PartialObjectMetadata{TypeMeta: out.kind, ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: strconv.Itoa(newest), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		}})
+	}
+	for {
+		select {
+		case o := <-s.orders:
+			if o.fail {
+				s.mu.Lock()
+				s.newest++
+				s.mu.Unlock()
+				kind := metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+				out.send("ERROR", kind, &metav1.Status{
+					TypeMeta: kind, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: "an object cannot be read any more", Code: http.StatusInternalServerError,
+				})
+				return
+			}
+			for range o.modify {
+				i, version := s.modify()
+				e := out.objects[i]
+				event = e.appendEvent(event[:0], e.modified, version)
+				_, _ = out.Write(event)
+			}
+			out.flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// Stride is the distance in a list of two objects that change one after the other: changes in a
+// cluster come in no order. It is a prime.
+const Stride = 7919
+
+// modify changes the next object.
+func (s *server) modify() (i, version int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i = s.next % len(s.versions)
+	s.next += Stride
+	s.newest++
+	s.versions[i] = s.newest
+	return i, s.newest
+}
+
+// stream is the body of a watch. It ignores errors: the client has left, and the request's context
+// ends.
+type stream struct {
+	*set
+	*bufio.Writer
+	http *http.ResponseController
+}
+
+func (s *stream) flush() {
+	_ = s.Flush()
+	_ = s.http.Flush()
+}
+
+// send sends an event with an object that is in no set.
+func (s *stream) send(event string, kind metav1.TypeMeta, object message) {
+	data, err := s.event(event, kind, object)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = s.Write(data)
+	s.flush()
 }

@@ -1,18 +1,15 @@
 package apiserver
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,144 +19,113 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 const few = 25
 
-// newServer returns the roots of two API servers, in this process.
-func newServer(t *testing.T, dataset string) (listing, streaming string) {
-	s := httptest.NewServer(&server{shelf: shelf{objects: few}, clients: map[string]*replay{}})
-	t.Cleanup(s.Close)
-	return s.URL + "/a/" + dataset + "/" + Lists, s.URL + "/b/" + dataset + "/" + Streams
-}
-
-func newClientset(t *testing.T, host string, f Format) kubernetes.Interface {
-	config := &rest.Config{Host: host}
-	config.ContentType = string(f)
-	client := &http.Client{Transport: &http.Transport{}}
-	t.Cleanup(client.CloseIdleConnections)
-	clientset, err := kubernetes.NewForConfigAndClient(config, client)
+func start(t *testing.T, dataset, features string) (*rest.Config, *http.Client) {
+	s, err := (&Servers{Objects: few}).Start(dataset, features)
 	require.NoError(t, err)
-	return clientset
-}
-
-func tell(t *testing.T, host, what string) {
-	for {
-		response, err := http.Post(host+"/-/"+what, "", nil)
-		require.NoError(t, err)
-		text, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		response.Body.Close()
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
 		http.DefaultClient.CloseIdleConnections()
-		if response.StatusCode != http.StatusConflict { // it is not being watched yet
-			require.Equal(t, http.StatusOK, response.StatusCode, string(text))
-			return
-		}
-	}
+		s.Close()
+	})
+	return &rest.Config{Host: s.URL}, client
 }
 
-// inFormats calls do with each format.
-func inFormats(t *testing.T, do func(t *testing.T, f Format)) {
+// inFormats calls do with clients of a server with pods.
+func inFormats(t *testing.T, features string, do func(t *testing.T, host string, pods kubernetes.Interface)) {
 	for _, f := range []Format{InJSON, InProtobuf} {
-		t.Run(string(f), func(t *testing.T) { do(t, f) })
+		t.Run(string(f), func(t *testing.T) {
+			config, client := start(t, "pods", features)
+			config.ContentType = string(f)
+			clientset, err := kubernetes.NewForConfigAndClient(config, client)
+			require.NoError(t, err)
+			do(t, config.Host, clientset)
+		})
 	}
 }
 
-func TestListIsWhatThePodsAre(t *testing.T) {
-	inFormats(t, func(t *testing.T, f Format) {
-		host, _ := newServer(t, "pods")
-		list, err := newClientset(t, host, f).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+func open(t *testing.T, c kubernetes.Interface, opts metav1.ListOptions) watch.Interface {
+	w, err := c.CoreV1().Pods("").Watch(t.Context(), opts)
+	require.NoError(t, err)
+	t.Cleanup(w.Stop)
+	return w
+}
+
+func TestListHasThePods(t *testing.T) {
+	inFormats(t, Lists, func(t *testing.T, _ string, c kubernetes.Interface) {
+		list, err := c.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
-		want := objects.Pods(few, objects.Templated)
 		require.Len(t, list.Items, few)
-		for i, pod := range want {
-			pod.TypeMeta, pod.ResourceVersion = metav1.TypeMeta{}, strconv.Itoa(FirstVersion+i)
-			requireSamePod(t, pod, &list.Items[i])
+		for i, pod := range objects.Pods(few, objects.Templated) {
+			pod.ResourceVersion = strconv.Itoa(objects.FirstVersion + i)
+			want, err := pod.Marshal() // protobuf, because quantities remember how they were written
+			require.NoError(t, err)
+			got, err := list.Items[i].Marshal()
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(got))
 		}
-		assert.Equal(t, strconv.Itoa(FirstVersion+few-1), list.ResourceVersion)
+		assert.Equal(t, strconv.Itoa(objects.FirstVersion+few-1), list.ResourceVersion)
 	})
 }
 
-// requireSamePod compares pods in protobuf: quantities remember how they were written.
-func requireSamePod(t *testing.T, want, got *corev1.Pod) {
-	a, err := want.Marshal()
-	require.NoError(t, err)
-	b, err := got.Marshal()
-	require.NoError(t, err)
-	if string(a) != string(b) {
-		require.Equal(t, want, got)
-	}
-}
-
-func TestWatchBringsChangesOfDifferentObjects(t *testing.T) {
-	inFormats(t, func(t *testing.T, f Format) {
-		host, _ := newServer(t, "pods")
-		clientset := newClientset(t, host, f)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		w, err := clientset.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{ResourceVersion: "1"})
-		require.NoError(t, err)
-		defer w.Stop()
-		tell(t, host, fmt.Sprintf("modify?n=%d", few))
+func TestOrderedChangesAreOfDifferentObjects(t *testing.T) {
+	inFormats(t, Lists, func(t *testing.T, host string, c kubernetes.Interface) {
+		w := open(t, c, metav1.ListOptions{ResourceVersion: "1"})
+		require.NoError(t, Order(host, fmt.Sprint("modify?n=", few)))
 		seen := map[string]bool{}
 		for i := range few {
 			e := <-w.ResultChan()
 			require.Equal(t, watch.Modified, e.Type)
 			pod, ok := e.Object.(*corev1.Pod)
 			require.True(t, ok)
-			assert.Equal(t, strconv.Itoa(FirstVersion+few+i), pod.ResourceVersion)
+			assert.Equal(t, strconv.Itoa(objects.FirstVersion+few+i), pod.ResourceVersion)
 			assert.Len(t, pod.Spec.Containers, 2)
 			seen[pod.Name] = true
 		}
 		assert.Len(t, seen, few)
 
-		list, err := clientset.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+		list, err := c.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
-		assert.Equal(t, strconv.Itoa(FirstVersion+2*few-1), list.ResourceVersion)
+		assert.Equal(t, strconv.Itoa(objects.FirstVersion+2*few-1), list.ResourceVersion)
 		for i := range list.Items {
 			version, err := strconv.Atoi(list.Items[i].ResourceVersion)
 			require.NoError(t, err)
-			assert.GreaterOrEqual(t, version, FirstVersion+few, "the list has the changes")
+			assert.GreaterOrEqual(t, version, objects.FirstVersion+few)
 		}
 	})
 }
 
-func TestWatchThatFailsSaysSoOnceTheClientHasComeBack(t *testing.T) {
-	inFormats(t, func(t *testing.T, f Format) {
-		host, _ := newServer(t, "pods")
-		clientset := newClientset(t, host, f)
-		w, err := clientset.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		defer w.Stop()
-		told := make(chan struct{})
-		go func() {
-			defer close(told)
-			tell(t, host, "fail")
-		}()
+func TestOrderToFailEndsWhenTheClientWatchesAgain(t *testing.T) {
+	inFormats(t, Lists, func(t *testing.T, host string, c kubernetes.Interface) {
+		w := open(t, c, metav1.ListOptions{})
+		told := make(chan error)
+		go func() { told <- Order(host, "fail") }()
 		e := <-w.ResultChan()
 		require.Equal(t, watch.Error, e.Type)
 		assert.True(t, apierrors.IsInternalError(apierrors.FromObject(e.Object)), "%+v", e.Object)
 		select {
 		case <-told:
-			t.Fatal("nobody has come back")
+			t.Fatal("no client watches")
 		default:
 		}
-		again, err := clientset.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		defer again.Stop()
-		<-told
+		open(t, c, metav1.ListOptions{})
+		assert.NoError(t, <-told)
 	})
 }
 
 func TestWatchThatBeginsWithTheState(t *testing.T) {
-	inFormats(t, func(t *testing.T, f Format) {
-		listing, streaming := newServer(t, "pods")
-		yes := true
-		opts := metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
-		_, err := newClientset(t, listing, f).CoreV1().Pods("").Watch(t.Context(), opts)
+	yes := true
+	opts := metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
+	inFormats(t, Lists, func(t *testing.T, _ string, c kubernetes.Interface) {
+		_, err := c.CoreV1().Pods("").Watch(t.Context(), opts)
 		assert.True(t, apierrors.IsInvalid(err), "%v", err)
-
-		w, err := newClientset(t, streaming, f).CoreV1().Pods("").Watch(t.Context(), opts)
-		require.NoError(t, err)
-		defer w.Stop()
+	})
+	inFormats(t, Streams, func(t *testing.T, _ string, c kubernetes.Interface) {
+		w := open(t, c, opts)
 		for range few {
 			require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
 		}
@@ -167,41 +133,33 @@ func TestWatchThatBeginsWithTheState(t *testing.T) {
 		require.Equal(t, watch.Bookmark, last.Type)
 		pod, ok := last.Object.(*corev1.Pod)
 		require.True(t, ok)
-		assert.Equal(t, strconv.Itoa(FirstVersion+few-1), pod.ResourceVersion)
+		assert.Equal(t, strconv.Itoa(objects.FirstVersion+few-1), pod.ResourceVersion)
 		assert.Equal(t, "true", pod.Annotations[metav1.InitialEventsAnnotationKey])
 	})
 }
 
 func TestCustomResources(t *testing.T) {
-	host, _ := newServer(t, "custom")
-	client := &http.Client{Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
-	c, err := dynamic.NewForConfigAndClient(&rest.Config{Host: host}, client)
+	config, client := start(t, "custom", Lists)
+	c, err := dynamic.NewForConfigAndClient(config, client)
 	require.NoError(t, err)
-	list, err := c.Resource(Applications).List(t.Context(), metav1.ListOptions{})
+	list, err := c.Resource(objects.ApplicationResource).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, list.Items, few)
-	assert.Equal(t, "Application", list.Items[3].GetKind())
-	assert.Equal(t, NewApplication(3).Name, list.Items[3].GetName())
+	assert.Equal(t, objects.ApplicationKind.Kind, list.Items[3].GetKind())
+	assert.Equal(t, objects.NewApplication(3).Name, list.Items[3].GetName())
 }
 
-func TestWhatTheServerDoesNotHave(t *testing.T) {
-	host, _ := newServer(t, "pods")
-	root, _, _ := strings.Cut(host, "/a/")
-	for _, path := range []string{"/", "/prepare/nothing", "/a/nothing/lists/api/v1/pods", "/a/pods/lists/api/v1/nodes"} {
-		response, err := http.Get(root + path)
-		require.NoError(t, err)
-		response.Body.Close()
-		assert.Equal(t, http.StatusNotFound, response.StatusCode, path)
-	}
-	http.DefaultClient.CloseIdleConnections()
+func TestUnknownDataSetAndUnknownResource(t *testing.T) {
+	_, err := (&Servers{Objects: few}).Start("nothing", Lists)
+	assert.ErrorContains(t, err, "nothing")
+	config, _ := start(t, "pods", Lists)
+	assert.ErrorContains(t, Order(config.Host, "modify?n=many"), "400")
+	assert.ErrorContains(t, Order(config.Host, "stop"), "404")
 }
 
-func TestObjectThatCannotBeCanned(t *testing.T) {
-	for _, data := range []string{`{}`, `{"resourceVersion":"12345678","uid":"12345678"}`} {
-		_, err := can([]byte(data), "12345678")
-		assert.ErrorContains(t, err, "12345678", data)
+func TestObjectThatHasNotOneVersion(t *testing.T) {
+	for _, object := range []string{`{}`, `{"resourceVersion":"12345678","uid":"12345678"}`} {
+		assert.ErrorContains(t, (&set{format: InJSON}).add([]byte(object), "12345678"), "12345678", object)
 	}
-	_, err := can([]byte(`"123"`), "123")
-	assert.Error(t, err, "its digits have no place for others")
+	assert.Error(t, (&set{format: InJSON}).add([]byte(`"123"`), "123"), "other versions have more digits")
 }

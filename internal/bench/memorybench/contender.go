@@ -2,38 +2,179 @@ package memorybench
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/compact"
+	"github.com/kubereflector/kubereflector/store/decorate"
+	"github.com/kubereflector/kubereflector/store/persist"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 )
 
-// contender is a store that is filled by a reflector.
-type contender interface {
-	// run fills the store until ctx ends.
-	run(ctx context.Context) error
-	// synced is closed when the store has been filled.
-	synced() <-chan struct{}
-	len() int
-	// keys returns the keys of all objects. The strings of the keys share no memory with the
-	// objects.
-	keys() []store.Key
-	// read reads objects by key, and returns how many of them are there.
-	read(keys []store.Key) (found int)
-	// walk reads all objects, and returns how many there are.
-	walk() (found int)
+// contender is a store that a reflector fills.
+type contender struct {
+	run    func(ctx context.Context) error // fills the store until ctx ends
+	synced func() <-chan struct{}          // closed when the store is filled
+	flush  func() error                    // ends the filling of a store with a file
+	// keys returns the keys of all objects. Their strings share no memory with the objects.
+	keys func() []store.Key
+	read func(store.Key) (found bool)
+	walk func() (found int) // reads all objects
 }
 
-// builder makes a contender for a server.
-type builder func(config *rest.Config) (contender, error)
-
-// contenders are all of them, by the names that the cases use.
-var contenders = map[string]builder{
+var contenders = map[string]func(*rest.Config) (*contender, error){
 	"client-go": newPeer,
 
-	"plain":     newPlain,     // each object as it was decoded
-	"interned":  newInterned,  // equal parts are shared, as they are by default
-	"stripped":  newStripped,  // and managed fields are left out
-	"projected": newProjected, // a small struct for each object
-	"compact":   newCompact,
-	"persisted": newPersisted, // as interned, with all of it in a file as well
+	"plain":    inCache(client.WithoutInterning()),     // each object as it was decoded
+	"interned": inCache(),                              // objects share equal parts, as by default
+	"stripped": inCache(client.WithoutManagedFields()), // interned, without managed fields
+	"projected": func(config *rest.Config) (*contender, error) {
+		c := store.New(store.ObjectKey[*row])
+		rows := decorate.Transform(c, store.ObjectKey[*slim], func(s *slim) (*row, error) {
+			return &row{s.Namespace, s.Name, s.Spec.NodeName, s.Status.PodIP, s.Status.Phase}, nil
+		})
+		return ours(config, rows, c, client.WithoutManagedFields())
+	},
+	"compact": func(config *rest.Config) (*contender, error) {
+		s := compact.New(store.ObjectKey[*corev1.Pod])
+		return ours(config, s, s)
+	},
+	"persisted": newPersisted, // interned, and in a file
+}
+
+// ours is a store behind a reflector of T, which reads S.
+func ours[T reflector.Object, S interface{ GetName() string }](config *rest.Config, to store.Store[T], reader store.Reader[S], opts ...client.ResourceOption) (*contender, error) {
+	resource, err := client.ForResource[T](config, corev1.SchemeGroupVersion.WithResource("pods"), "", opts...)
+	if err != nil {
+		return nil, err
+	}
+	r := reflector.New(resource, to)
+	return &contender{
+		run: r.Run, synced: r.Synced,
+		keys: func() (keys []store.Key) {
+			for key := range reader.All() {
+				keys = append(keys, store.Key{Namespace: strings.Clone(key.Namespace), Name: strings.Clone(key.Name)})
+			}
+			return keys
+		},
+		read: func(key store.Key) bool {
+			object, ok := reader.Get(key)
+			return ok && object.GetName() == key.Name
+		},
+		walk: func() (found int) {
+			for _, object := range reader.All() {
+				if object.GetName() != "" {
+					found++
+				}
+			}
+			return found
+		},
+	}, nil
+}
+
+func inCache(opts ...client.ResourceOption) func(*rest.Config) (*contender, error) {
+	return func(config *rest.Config) (*contender, error) {
+		c := store.New(store.ObjectKey[*corev1.Pod])
+		return ours(config, c, c, opts...)
+	}
+}
+
+// slim names the fields that are decoded, besides the metadata.
+type slim struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		NodeName string `json:"nodeName"`
+	} `json:"spec"`
+	Status struct {
+		Phase corev1.PodPhase `json:"phase"`
+		PodIP string          `json:"podIP"`
+	} `json:"status"`
+}
+
+// row is the part of a pod that a program keeps to know the pod's node.
+type row struct {
+	Namespace, Name, Node, IP string
+	Phase                     corev1.PodPhase
+}
+
+func (r *row) GetNamespace() string { return r.Namespace }
+func (r *row) GetName() string      { return r.Name }
+
+func newPersisted(config *rest.Config) (*contender, error) {
+	folder, err := os.MkdirTemp("", "memorybench")
+	if err != nil {
+		return nil, err
+	}
+	s, err := persist.Open(filepath.Join(folder, "pods"), store.ObjectKey[*corev1.Pod], persist.Options[*corev1.Pod]{})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	c, err := ours(config, s, s)
+	if err != nil {
+		return nil, errors.Join(err, s.Close(), os.RemoveAll(folder))
+	}
+	run := c.run
+	c.run = func(ctx context.Context) error { return errors.Join(run(ctx), s.Close(), os.RemoveAll(folder)) }
+	c.flush = s.Flush
+	return c, nil
+}
+
+// newPeer is the indexer of an informer of client-go's, with the index that generated listers need.
+func newPeer(config *rest.Config) (*contender, error) {
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	informer := v1.NewPodInformer(clientset, "", 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	indexer := informer.GetIndexer()
+	return &contender{
+		run: func(ctx context.Context) error {
+			informer.RunWithContext(ctx)
+			return nil
+		},
+		synced: informer.HasSyncedChecker().Done,
+		keys: func() (keys []store.Key) {
+			for _, key := range indexer.ListKeys() {
+				namespace, name, _ := strings.Cut(strings.Clone(key), "/")
+				keys = append(keys, store.Key{Namespace: namespace, Name: name})
+			}
+			return keys
+		},
+		read: func(key store.Key) bool {
+			object, ok, err := indexer.GetByKey(key.Namespace + "/" + key.Name)
+			if err != nil || !ok {
+				return false
+			}
+			pod, ok := object.(*corev1.Pod)
+			return ok && pod.Name == key.Name
+		},
+		walk: func() (found int) {
+			for _, object := range indexer.List() {
+				if pod, ok := object.(*corev1.Pod); ok && pod.Name != "" {
+					found++
+				}
+			}
+			return found
+		},
+	}, nil
+}
+
+// filled waits until a running store is filled.
+func (c *contender) filled(running *measure.Running) error {
+	if _, err := measure.Wait(running, c.synced()); err != nil || c.flush == nil {
+		return err
+	}
+	return c.flush()
 }

@@ -12,7 +12,6 @@ import (
 
 var measureInProcess = measure.InProcess("memory", measureContender)
 
-// measureContender does what an assignment says.
 func measureContender(a assignment) (f measure.Figures, err error) {
 	build, ok := contenders[a.Contender]
 	if !ok {
@@ -22,66 +21,47 @@ func measureContender(a assignment) (f measure.Figures, err error) {
 	if err != nil {
 		return nil, err
 	}
+	f = measure.Figures{}
 	empty := measure.LiveHeap()
 	var running *measure.Running
-	cpu := measure.CPU(func() {
+	err = f.Phase(a.Profiles, "fill", a.Objects, func() error {
 		running = measure.Start(made.run)
-		_, err = measure.Wait(running, made.synced())
+		return made.filled(running)
 	})
 	defer func() { err = errors.Join(err, running.Close()) }()
 	if err != nil {
 		return nil, err
 	}
-	if held := made.len(); held != a.Objects {
-		return nil, fmt.Errorf("it holds %d objects where there are %d", held, a.Objects)
-	}
-	n := float64(a.Objects)
-	f = measure.Figures{
-		fill.Name: measure.Microseconds(cpu) / n,
-		rss.Name:  measure.PeakRSS() / n / kilobyte,
-		live.Name: (float64(measure.LiveHeap()) - float64(empty)) / n / kilobyte,
-	}
+	f[rss.Name] = measure.PeakRSS() / float64(a.Objects) / kilobyte
+	f[live.Name] = (float64(measure.LiveHeap()) - float64(empty)) / float64(a.Objects) / kilobyte
 	if err := a.Profiles.Heap("filled"); err != nil {
 		return nil, err
 	}
-	err = measureReads(a, made, f)
+	keys := made.keys()
+	if len(keys) != a.Objects {
+		return nil, fmt.Errorf("it holds %d objects where there are %d", len(keys), a.Objects)
+	}
+	rand.New(rand.NewPCG(7, 8)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	err = f.Phase(a.Profiles, "read", a.Reads, func() error {
+		for i := range a.Reads {
+			if key := keys[i%len(keys)]; !made.read(key) {
+				return fmt.Errorf("%v is not there", key)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	const walks = 2
+	err = f.Phase(a.Profiles, "walk", walks*a.Objects, func() error {
+		for range walks {
+			if found := made.walk(); found != a.Objects {
+				return fmt.Errorf("a walk found %d objects where there are %d", found, a.Objects)
+			}
+		}
+		return nil
+	})
 	runtime.KeepAlive(made)
 	return f, err
-}
-
-// measureReads measures the cost of reads.
-func measureReads(a assignment, made contender, f measure.Figures) (err error) {
-	stop, err := a.Profiles.CPU("read")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	keys := made.keys()
-	random := rand.New(rand.NewPCG(7, 8))
-	random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-	found := 0
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	cpu := measure.CPU(func() {
-		for left := a.Reads; left > 0; left -= len(keys) {
-			found += made.read(keys[:min(left, len(keys))])
-		}
-	})
-	runtime.ReadMemStats(&after)
-	if found != a.Reads {
-		return fmt.Errorf("%d of %d reads found their object", found, a.Reads)
-	}
-	f[read.Name] = measure.Microseconds(cpu) / float64(a.Reads)
-	f[allocated.Name] = float64(after.TotalAlloc-before.TotalAlloc) / float64(a.Reads) / kilobyte
-	cpu = measure.CPU(func() {
-		found = 0
-		for range a.Walks {
-			found += made.walk()
-		}
-	})
-	if found != a.Walks*a.Objects {
-		return fmt.Errorf("%d walks found %d objects where there are %d", a.Walks, found, a.Objects)
-	}
-	f[walk.Name] = measure.Microseconds(cpu) / float64(found)
-	return nil
 }

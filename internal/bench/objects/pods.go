@@ -46,7 +46,7 @@ func pods(size Size, mix Mix, pod func(*maker, int) *corev1.Pod) []*corev1.Pod {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	for i, pod := range all {
-		pod.ResourceVersion = fmt.Sprint(firstVersion + i)
+		pod.ResourceVersion = fmt.Sprint(FirstVersion + i)
 	}
 	return all
 }

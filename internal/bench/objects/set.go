@@ -13,9 +13,9 @@ import (
 // Size says how many pods there are, in how many namespaces and on how many nodes. All are at least 1.
 type Size struct{ Pods, Namespaces, Nodes int }
 
-// firstVersion is the resource version of the first pod. It has as many digits as in a cluster that
+// FirstVersion is the resource version of the first pod. It has as many digits as in a cluster that
 // has run for a while.
-const firstVersion = 48_000_000
+const FirstVersion = 48_000_000
 
 // Set is pods and the names of their nodes. It is not safe for concurrent use.
 type Set struct {
@@ -30,7 +30,7 @@ type Set struct {
 // NewSet makes pods of the mix [Field] with the fields that caches and their users look at. They lie in
 // memory as a decoded list does: in the order of their keys, and no two strings share memory.
 func NewSet(size Size) *Set {
-	set := &Set{version: firstVersion + size.Pods - 1}
+	set := &Set{version: FirstVersion + size.Pods - 1}
 	for i := range size.Nodes {
 		set.Nodes = append(set.Nodes, node(i))
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -15,53 +15,56 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// contender is a reconciler of applications with a cache of them.
-type contender interface {
-	// run reconciles until ctx ends.
-	run(ctx context.Context, workers int, w *work) error
-}
+// reconcilers are caches of applications with a reconciler that works until its context ends.
+var reconcilers = map[string]func(config *rest.Config, workers int, w *work) (run func(context.Context) error, err error){"ours": newOurs, "peer": newPeer}
 
-// contenders are all of them, by the names of sides.
-var contenders = map[string]func(*rest.Config) (contender, error){"ours": newOurs, "peer": newPeer}
-
-// work is what a reconciliation does: it waits at a gate and is counted.
+// work is what a reconciliation does.
 type work struct {
 	*measure.Counter
-	gate measure.Gate
-	// reads is true if a reconciliation is to read its object.
-	reads atomic.Bool
+	gate  measure.Gate
+	reads atomic.Bool // a reconciliation reads its object
 }
 
-// begin is what a reconciliation begins with: it says whether the object is to be read.
-func (w *work) begin() (reads bool) {
+// do passes the gate, reads, and counts the reconciliation.
+func (w *work) do(read func() error) error {
 	w.gate.Pass()
-	return w.reads.Load()
+	if w.reads.Load() {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	w.Handled(0)
+	return nil
 }
 
-// end is what a reconciliation ends with.
-func (w *work) end() { w.Handled(0) }
-
-// measurement is what goes on in the process of a contender.
+// measurement is the state of a contender's process.
 type measurement struct {
 	assignment
 	*work
-	running    *measure.Running
-	connection *connection
-	orders     *http.Client
+	running  *measure.Running
+	begin    time.Time
+	lastRead atomic.Int64 // when the client last read from the server, since begin
 }
 
-var measureInProcess = measure.InProcess("reconcile", measureContender)
+var measureInProcess = measure.InProcess("reconcile", measureReconciler)
 
-// measureContender does what an assignment says.
-func measureContender(a assignment) (f measure.Figures, err error) {
-	build, ok := contenders[a.Contender]
+func measureReconciler(a assignment) (f measure.Figures, err error) {
+	build, ok := reconcilers[a.Contender]
 	if !ok {
 		return nil, fmt.Errorf("there is no contender %q", a.Contender)
 	}
 	config := &rest.Config{Host: a.Host, QPS: -1}
-	m := &measurement{assignment: a, work: &work{Counter: measure.NewCounter(1)}, connection: watchReads(config), orders: &http.Client{}}
-	defer m.orders.CloseIdleConnections()
-	made, err := build(config)
+	m := &measurement{assignment: a, work: &work{Counter: measure.NewCounter(1)}, begin: time.Now()}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil {
+				response.Body = body{response.Body, m}
+			}
+			return response, err
+		})
+	})
+	run, err := build(config, a.Workers, m.work)
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +72,10 @@ func measureContender(a assignment) (f measure.Figures, err error) {
 	empty := measure.LiveHeap()
 	err = f.Phase(a.Profiles, "start", a.Objects, func() error {
 		m.Expect(a.Objects)
-		m.running = measure.Start(func(ctx context.Context) error { return made.run(ctx, a.Workers, m.work) })
+		m.running = measure.Start(run)
 		return m.wait()
 	})
-	defer func() {
-		if m.running != nil {
-			err = errors.Join(err, m.running.Close())
-		}
-	}()
+	defer func() { err = errors.Join(err, m.running.Close()) }()
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
@@ -100,8 +99,25 @@ func measureContender(a assignment) (f measure.Figures, err error) {
 	if err := m.rate(f, readingRate.Name); err != nil {
 		return nil, fmt.Errorf("rate of readers: %w", err)
 	}
-	runtime.KeepAlive(made)
 	return f, nil
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) { return t(request) }
+
+// body notes the time of each read.
+type body struct {
+	io.ReadCloser
+	*measurement
+}
+
+func (b body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.lastRead.Store(int64(time.Since(b.begin)))
+	}
+	return n, err
 }
 
 func (m *measurement) wait() error {
@@ -109,13 +125,13 @@ func (m *measurement) wait() error {
 	return err
 }
 
-// modify has the server change objects, as soon as it is being watched.
+// modify has the server change objects.
 func (m *measurement) modify(n int) error {
 	m.Expect(n)
-	return apiserver.Order(m.orders, m.Host, fmt.Sprint("modify?n=", n))
+	return apiserver.Order(m.Host, fmt.Sprint("modify?n=", n))
 }
 
-// rest has objects change one after the other.
+// rest changes objects one after the other.
 func (m *measurement) rest(f measure.Figures) error {
 	measure.Settle()
 	times := make([]float64, 0, m.Alone)
@@ -127,18 +143,17 @@ func (m *measurement) rest(f measure.Figures) error {
 		if err != nil {
 			return err
 		}
-		times = append(times, measure.Microseconds(m.connection.since(at)))
+		times = append(times, measure.Microseconds(at.Sub(m.begin)-time.Duration(m.lastRead.Load())))
 	}
 	slices.Sort(times)
 	f[restP50.Name], f[restP99.Name] = times[len(times)/2], times[len(times)*99/100]
 	return nil
 }
 
-// rate has all keys wait, and then be reconciled. It measures how many are in a second, and the CPU
-// time of one: the medians of some passes.
+// rate queues all keys, and then lets them be reconciled. It measures the reconciliations in a
+// second, and the CPU time of one: the medians of some passes.
 func (m *measurement) rate(f measure.Figures, name string) (err error) {
 	var rates, times []float64
-	stop := func() error { return nil }
 	for pass := range m.Passes {
 		open := m.gate.Shut()
 		defer open()
@@ -146,20 +161,16 @@ func (m *measurement) rate(f measure.Figures, name string) (err error) {
 			return err
 		}
 		measure.Settle()
-		runtime.GC()
-		if pass == m.Passes-1 {
-			if stop, err = m.Profiles.CPU(name[len("rate/"):]); err != nil {
-				return err
-			}
-		}
-		used, begin := measure.Used(), time.Now()
-		open()
-		if err := m.wait(); err != nil {
+		phase := fmt.Sprintf("%s-%d", name[len("rate/"):], pass)
+		err := f.Phase(m.Profiles, phase, m.Objects, func() error {
+			open()
+			return m.wait()
+		})
+		if err != nil {
 			return err
 		}
-		rates = append(rates, float64(m.Objects)/time.Since(begin).Seconds())
-		times = append(times, measure.Microseconds(measure.Used()-used)/float64(m.Objects))
+		rates, times = append(rates, 1e6/f[phase+"/wall"]), append(times, f[phase+"/cpu"])
 	}
 	f[name], f[name+"-cpu"] = measure.Median(rates), measure.Median(times)
-	return stop()
+	return nil
 }

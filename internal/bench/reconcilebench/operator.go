@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/controller/write"
-	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,12 +36,19 @@ func measureRestart(a assignment) (f measure.Figures, err error) {
 	}
 	var writes atomic.Int64
 	config := &rest.Config{Host: a.Host, QPS: -1}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &writes} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(request *http.Request) (*http.Response, error) {
+			if request.Method != http.MethodGet {
+				writes.Add(1)
+			}
+			return next.RoundTrip(request)
+		})
+	})
 	all := measure.NewCounter(1)
 	all.Expect(a.Objects)
 	seen := make(map[string]*atomic.Bool, a.Objects)
 	for i := range a.Objects {
-		seen[apiserver.NewApplication(i).Name] = new(atomic.Bool)
+		seen[objects.NewApplication(i).Name] = new(atomic.Bool)
 	}
 	var running *measure.Running
 	f = measure.Figures{}
@@ -72,21 +79,8 @@ func measureRestart(a assignment) (f measure.Figures, err error) {
 	return f, a.Profiles.Heap("restart")
 }
 
-// counting counts the requests that write.
-type counting struct {
-	http.RoundTripper
-	writes *atomic.Int64
-}
-
-func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodGet {
-		c.writes.Add(1)
-	}
-	return c.RoundTripper.RoundTrip(request)
-}
-
 // shape makes the Deployment of an application as the application says.
-func shape(d *appsv1.Deployment, a *apiserver.Application) {
+func shape(d *appsv1.Deployment, a *objects.Application) {
 	labels := map[string]string{"example.com/application": a.Name}
 	if d.Labels == nil {
 		d.Labels = map[string]string{}
@@ -112,15 +106,15 @@ func shape(d *appsv1.Deployment, a *apiserver.Application) {
 
 // newCluster starts the server of operators, with applications and their Deployments.
 func newCluster(applications int) (*reflectortest.Server, error) {
-	kind := apiserver.Applications.GroupVersion().WithKind("Application")
+	kind := objects.ApplicationKind
 	cluster, err := reflectortest.NewServer(reflectortest.OnPort(), reflectortest.WithResource(reflectortest.Resource{
-		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Plural: apiserver.Applications.Resource, Namespaced: true, Prototype: &apiserver.Application{},
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Plural: objects.ApplicationResource.Resource, Namespaced: true, Prototype: &objects.Application{},
 	}))
 	if err != nil {
 		return nil, err
 	}
 	for i := range applications {
-		application := apiserver.NewApplication(i)
+		application := objects.NewApplication(i)
 		deployment := &appsv1.Deployment{}
 		deployment.Namespace, deployment.Name, deployment.UID = application.Namespace, application.Name, types.UID(fmt.Sprint("deployment-", i))
 		deployment.ManagedFields = application.ManagedFields

@@ -8,44 +8,35 @@ import (
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/rest"
 )
 
-type ours struct {
-	applications *informer.Informer[*apiserver.Application]
-}
-
-func newOurs(config *rest.Config) (contender, error) {
-	resource, err := client.ForResource[*apiserver.Application](config, apiserver.Applications, "")
+func newOurs(config *rest.Config, workers int, w *work) (func(context.Context) error, error) {
+	resource, err := client.ForResource[*objects.Application](config, objects.ApplicationResource, "")
 	if err != nil {
 		return nil, err
 	}
-	return &ours{informer.New(resource)}, nil
-}
-
-func (o *ours) run(ctx context.Context, workers int, w *work) error {
-	fn := func(_ context.Context, key store.Key, application *apiserver.Application) (reconcile.Result, error) {
-		if w.begin() {
-			if application == nil {
-				return reconcile.Result{}, fmt.Errorf("there is no application %v", key)
-			}
-		}
-		w.end()
-		return reconcile.Result{}, nil
-	}
+	applications := informer.New(resource)
 	all := manager.New(nil)
-	all.Add(o.applications)
-	all.Add(reconcile.New("applications", o.applications, fn, reconcile.WithWorkers(workers)))
-	return all.Run(ctx)
+	all.Add(applications)
+	all.Add(reconcile.New("applications", applications, func(_ context.Context, key store.Key, application *objects.Application) (reconcile.Result, error) {
+		return reconcile.Result{}, w.do(func() error {
+			if application == nil {
+				return fmt.Errorf("there is no application %v", key)
+			}
+			return nil
+		})
+	}, reconcile.WithWorkers(workers)))
+	return all.Run, nil
 }
 
 func newOurOperator(config *rest.Config, done func(string)) (func(context.Context) error, error) {
 	m := manager.New(config)
-	applications, err := manager.Informer[*apiserver.Application](m, manager.Source{Resource: apiserver.Applications})
+	applications, err := manager.Informer[*objects.Application](m, manager.Source{Resource: objects.ApplicationResource})
 	if err != nil {
 		return nil, err
 	}
@@ -54,20 +45,19 @@ func newOurOperator(config *rest.Config, done func(string)) (func(context.Contex
 	if err != nil {
 		return nil, err
 	}
-	kind := apiserver.Applications.GroupVersion().WithKind("Application")
-	manager.Reconcile(m, "applications", applications, func(ctx context.Context, key store.Key, application *apiserver.Application) (reconcile.Result, error) {
+	manager.Reconcile(m, "applications", applications, func(ctx context.Context, key store.Key, application *objects.Application) (reconcile.Result, error) {
 		if application == nil {
 			return reconcile.Result{}, nil
 		}
 		held, _ := deployments.Cache().Get(key)
 		_, err := write.CreateOrUpdate(ctx, deployments.Client.In(key.Namespace), held, key, func(deployment *appsv1.Deployment) error {
 			shape(deployment, application)
-			return write.Own(application, kind, deployment)
+			return write.Own(application, objects.ApplicationKind, deployment)
 		})
 		if err == nil {
 			done(key.Name)
 		}
 		return reconcile.Result{}, err
-	}, reconcile.Owns(deployments.Informer, kind.GroupKind()))
+	}, reconcile.Owns(deployments.Informer, objects.ApplicationKind.GroupKind()))
 	return m.Run, nil
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/go-logr/logr"
-	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,25 +22,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-type peer struct{ manager manager.Manager }
-
-func newPeer(config *rest.Config) (contender, error) {
-	m, err := newPeerManager(config)
-	return &peer{m}, err
-}
-
 // newPeerManager returns a manager for applications and Deployments.
 func newPeerManager(config *rest.Config) (manager.Manager, error) {
-	group := apiserver.Applications.GroupVersion()
+	group := objects.ApplicationKind.GroupVersion()
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(group.WithKind("Application"), &apiserver.Application{})
-	scheme.AddKnownTypeWithName(group.WithKind("ApplicationList"), &apiserver.ApplicationList{})
+	scheme.AddKnownTypeWithName(group.WithKind("Application"), &objects.Application{})
+	scheme.AddKnownTypeWithName(group.WithKind("ApplicationList"), &objects.ApplicationList{})
 	metav1.AddToGroupVersion(scheme, group)
 	if err := appsv1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	mapper := meta.NewDefaultRESTMapper(nil) // the default mapper would ask the server for its resources
-	mapper.AddSpecific(group.WithKind("Application"), apiserver.Applications, apiserver.Applications, meta.RESTScopeNamespace)
+	mapper.AddSpecific(group.WithKind("Application"), objects.ApplicationResource, objects.ApplicationResource, meta.RESTScopeNamespace)
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	return manager.New(config, manager.Options{
 		Scheme:         scheme,
@@ -50,30 +43,24 @@ func newPeerManager(config *rest.Config) (manager.Manager, error) {
 	})
 }
 
-func (p *peer) run(ctx context.Context, workers int, w *work) error {
-	reader := p.manager.GetClient()
-	do := func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		if w.begin() {
-			var application apiserver.Application
-			if err := reader.Get(ctx, request.NamespacedName, &application); err != nil {
-				return reconcile.Result{}, err
-			}
-		}
-		w.end()
-		return reconcile.Result{}, nil
+func newPeer(config *rest.Config, workers int, w *work) (func(context.Context) error, error) {
+	m, err := newPeerManager(config)
+	if err != nil {
+		return nil, err
 	}
-	again := true // tests have more than one of the name
-	c, err := controller.New("applications", p.manager, controller.Options{
-		MaxConcurrentReconciles: workers, Reconciler: reconcile.Func(do), SkipNameValidation: &again,
+	c, err := controller.New("applications", m, controller.Options{
+		MaxConcurrentReconciles: workers,
+		Reconciler: reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+			return reconcile.Result{}, w.do(func() error {
+				var application objects.Application
+				return m.GetClient().Get(ctx, request.NamespacedName, &application)
+			})
+		}),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	watched := source.Kind(p.manager.GetCache(), &apiserver.Application{}, &handler.TypedEnqueueRequestForObject[*apiserver.Application]{})
-	if err := c.Watch(watched); err != nil {
-		return err
-	}
-	return p.manager.Start(ctx)
+	return m.Start, c.Watch(source.Kind(m.GetCache(), &objects.Application{}, &handler.TypedEnqueueRequestForObject[*objects.Application]{}))
 }
 
 func newPeerOperator(config *rest.Config, done func(string)) (func(context.Context) error, error) {
@@ -81,11 +68,9 @@ func newPeerOperator(config *rest.Config, done func(string)) (func(context.Conte
 	if err != nil {
 		return nil, err
 	}
-	again := true // tests have more than one of the name
-	return m.Start, crbuilder.ControllerManagedBy(m).Named("applications").For(&apiserver.Application{}).Owns(&appsv1.Deployment{}).
-		WithOptions(controller.Options{SkipNameValidation: &again}).
+	return m.Start, crbuilder.ControllerManagedBy(m).Named("applications").For(&objects.Application{}).Owns(&appsv1.Deployment{}).
 		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-			var application apiserver.Application
+			var application objects.Application
 			if err := m.GetClient().Get(ctx, request.NamespacedName, &application); err != nil {
 				return reconcile.Result{}, crclient.IgnoreNotFound(err)
 			}

@@ -14,6 +14,16 @@ import (
 // Topic is the subcommand "reference".
 var Topic = measure.Topic{Name: "reference", Summary: "caching by reference under controller-runtime: memory, and events that are missed", Processes: true, Cases: cases}
 
+// assignment is the work of a process.
+type assignment struct {
+	Contender string
+
+	Host     string
+	Objects  int
+	Bytes    int // of each
+	Profiles measure.Profiles
+}
+
 const (
 	namespace = "default"
 	used      = 20 // Secrets that are owned, and that are referenced
@@ -23,20 +33,17 @@ const (
 // name returns the name of a Secret. The first ones are owned, then come the referenced ones.
 func name(i int) string { return fmt.Sprintf("secret-%05d", i) }
 
-// cases returns a case for each figure.
 func cases(run *measure.World) []measure.Case {
 	type scale struct{ objects, bytes, rounds int }
 	s := map[measure.Size]scale{measure.Thorough: {5_000, 32_000, 3}, measure.Quick: {1_000, 32_000, 1}, measure.Tiny: {100, 100, 1}}[run.Size]
-	var server *reflectortest.Server
-	c := measure.Comparison[assignment]{Measure: func(a assignment) (_ measure.Figures, err error) {
-		if server == nil {
-			if server, err = reflectortest.NewServer(reflectortest.OnPort()); err != nil {
-				return nil, err
-			}
-			run.OnClose(func() error { server.Close(); return nil })
-			if err := server.Seed(secrets(s.objects, s.bytes)); err != nil {
-				return nil, err
-			}
+	c := measure.Comparison[assignment]{Measure: func(a assignment) (measure.Figures, error) {
+		server, err := reflectortest.NewServer(reflectortest.OnPort())
+		if err != nil {
+			return nil, err
+		}
+		defer server.Close()
+		if err := server.Seed(secrets(s.objects, s.bytes)); err != nil {
+			return nil, err
 		}
 		a.Host, a.Objects, a.Bytes, a.Profiles = server.URL(), s.objects, s.bytes, run.Profiles(a.Contender)
 		return measureInProcess(a)

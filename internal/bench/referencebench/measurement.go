@@ -22,16 +22,6 @@ import (
 	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// assignment is what a process is to measure.
-type assignment struct {
-	Contender string
-
-	Host     string
-	Objects  int
-	Bytes    int // of each
-	Profiles measure.Profiles
-}
-
 var measureInProcess = measure.InProcess("reference", measureContender)
 
 var contenders = map[string]crcache.NewCacheFunc{
@@ -44,7 +34,6 @@ var contenders = map[string]crcache.NewCacheFunc{
 // patience is for what takes milliseconds, but on a busy machine.
 const patience = time.Minute
 
-// measureContender does what an assignment says.
 func measureContender(a assignment) (f measure.Figures, err error) {
 	newCache, ok := contenders[a.Contender]
 	if !ok {

@@ -3,8 +3,11 @@ package wirebench
 import (
 	"context"
 
+	"github.com/kubereflector/kubereflector/contrib/controllerruntime"
+	"github.com/kubereflector/kubereflector/contrib/otel"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
@@ -12,80 +15,117 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-var unshared = client.WithoutInterning()
-
-func asJSON(opts ...client.ResourceOption) []client.ResourceOption {
-	return append(opts, client.WithoutProtobuf())
+// contender is a way from the bytes of a server to a store and a handler.
+type contender struct {
+	// run lists and watches until ctx ends, and returns after everything that it started has ended. It
+	// calls handled for each object of the first list, and for each change.
+	run func(ctx context.Context, handled func()) error
+	// version returns the resource version that is held. Without it, no relist is measured.
+	version func() string
+	// reads is the cache whose reads are measured, or nil.
+	reads *runtimeCache
 }
 
-// oursTyped has the type of the data set's resource.
-func oursTyped(bare bool, opts ...client.ResourceOption) builder {
-	builders := map[string]builder{
-		"pods": ours[*corev1.Pod](bare, opts...), "secrets": ours[*corev1.Secret](bare, opts...), "configmaps": ours[*corev1.ConfigMap](bare, opts...),
-	}
-	return func(config *rest.Config, r schema.GroupVersionResource) (contender, error) {
+// builder makes a contender for a server with one resource.
+type builder func(config *rest.Config, r schema.GroupVersionResource) (*contender, error)
+
+var (
+	asJSON   = client.WithoutProtobuf()
+	unshared = client.WithoutInterning()
+)
+
+var contenders = map[string]builder{
+	"ours-json":              oursTyped(asJSON),
+	"ours-json-unshared":     oursTyped(asJSON, unshared),
+	"ours-protobuf":          oursTyped(),
+	"ours-protobuf-unshared": oursTyped(unshared),
+	"ours-unstructured":      ours[*unstructured.Unstructured](),
+	"ours-struct":            ours[*objects.Application](),
+	"ours-few-fields":        ours[*fewFields](),
+
+	"observed-page":        observed(observation{page: true}),
+	"observed-metrics":     observed(observation{metrics: true}),
+	"observed-traces-1%":   observed(observation{every: 100, traces: []otel.Option{otel.WithChosenOnly()}}),
+	"observed-traces-100%": observed(observation{every: 1}),
+
+	// Without a queue and a handler: the same work as the floors.
+	"store-json":          stored(asJSON),
+	"store-json-unshared": stored(asJSON, unshared),
+	"store-protobuf":      stored(),
+	"floor-json":          floor(floorJSON{}),
+	"floor-protobuf":      floor(floorProtobuf{}),
+
+	"typed-json":     typedInformer(apiserver.InJSON),
+	"typed-protobuf": typedInformer(apiserver.InProtobuf),
+	"dynamic":        dynamicInformer,
+
+	// A clientset that is not client-go's own decodes by its generated methods.
+	"factory":           factoryInformer(func(c *kubernetes.Clientset) kubernetes.Interface { return c }),
+	"factory-generated": factoryInformer(func(c *kubernetes.Clientset) kubernetes.Interface { return struct{ kubernetes.Interface }{c} }),
+
+	"controller-runtime": controllerRuntime(crcache.New),
+	"ours-in-runtime":    controllerRuntime(controllerruntime.NewCache),
+}
+
+// oursTyped has the type of the resource.
+func oursTyped(opts ...client.ResourceOption) builder {
+	builders := map[string]builder{"pods": ours[*corev1.Pod](opts...), "secrets": ours[*corev1.Secret](opts...), "configmaps": ours[*corev1.ConfigMap](opts...)}
+	return func(config *rest.Config, r schema.GroupVersionResource) (*contender, error) {
 		return builders[r.Resource](config, r)
 	}
 }
 
-var (
-	oursUnstructured = ours[*unstructured.Unstructured](false)
-	oursApplications = ours[*apiserver.Application](false)
-	oursFewFields    = ours[*fewFields](false)
-)
-
-// ours is this library: an informer with a handler or, if it is bare, a reflector and a cache that
-// is followed.
-func ours[T reflector.Object](bare bool, opts ...client.ResourceOption) builder {
-	return func(config *rest.Config, r schema.GroupVersionResource) (contender, error) {
+// ours is an informer with a handler.
+func ours[T reflector.Object](opts ...client.ResourceOption) builder {
+	return func(config *rest.Config, r schema.GroupVersionResource) (*contender, error) {
 		api, err := client.ForResource[T](config, r, "", opts...)
 		if err != nil {
 			return nil, err
 		}
-		if !bare {
-			return &oursInformer[T]{informer.New(api)}, nil
-		}
-		cache := store.New(store.ObjectKey[T])
-		return &oursStore[T]{cache, reflector.New(api, cache)}, nil
+		return handling(informer.New(api)), nil
 	}
 }
 
-type oursInformer[T reflector.Object] struct{ informer *informer.Informer[T] }
-
-func (o *oursInformer[T]) version() string { return o.informer.Cache().ResourceVersion() }
-
-func (o *oursInformer[T]) run(ctx context.Context, handled func()) error {
-	o.informer.Handle(informer.HandlerFuncs[T]{
-		OnAdd:    func(T, bool) { handled() },
-		OnUpdate: func(_, _ T) { handled() },
-		OnDelete: func(T, bool) { handled() },
-	})
-	return o.informer.Run(ctx)
+func handling[T any](i *informer.Informer[T]) *contender {
+	return &contender{version: i.Cache().ResourceVersion, run: func(ctx context.Context, handled func()) error {
+		i.Handle(informer.HandlerFuncs[T]{
+			OnAdd:    func(T, bool) { handled() },
+			OnUpdate: func(_, _ T) { handled() },
+			OnDelete: func(T, bool) { handled() },
+		})
+		return i.Run(ctx)
+	}}
 }
 
-type oursStore[T reflector.Object] struct {
-	cache     *store.Cache[T]
-	reflector *reflector.KubernetesResourceReflector[T]
+// stored is a reflector and a cache of pods, which calls the handler where it commits.
+func stored(opts ...client.ResourceOption) builder {
+	return func(config *rest.Config, r schema.GroupVersionResource) (*contender, error) {
+		api, err := client.ForResource[*corev1.Pod](config, r, "", opts...)
+		if err != nil {
+			return nil, err
+		}
+		cache := store.New(store.ObjectKey[*corev1.Pod])
+		reflector := reflector.New(api, cache)
+		return &contender{run: func(ctx context.Context, handled func()) error {
+			defer cache.Follow(follower(handled))()
+			return reflector.Run(ctx)
+		}}, nil
+	}
 }
 
-func (o *oursStore[T]) version() string { return o.cache.ResourceVersion() }
+// follower is called for each change.
+type follower func()
 
-func (o *oursStore[T]) run(ctx context.Context, handled func()) error {
-	defer o.cache.Follow(follower[T]{handled})()
-	return o.reflector.Run(ctx)
-}
+func (follower) Start(*store.Snapshot[*corev1.Pod]) {}
 
-// follower counts changes where they are committed.
-type follower[T any] struct{ handled func() }
-
-func (follower[T]) Start(*store.Snapshot[T]) {}
-
-func (f follower[T]) Commit(commit *store.Commit[T]) {
+func (f follower) Commit(commit *store.Commit[*corev1.Pod]) {
 	for range commit.Changes {
-		f.handled()
+		f()
 	}
 }
 

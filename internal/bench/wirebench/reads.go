@@ -10,53 +10,67 @@ import (
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// readable is a contender whose cache is read as controllers do.
-type readable interface {
-	get(ctx context.Context, key crclient.ObjectKey, shared bool) error
-	// list lists the objects with a value of the index, or all for the empty value.
-	list(ctx context.Context, value string, shared bool) (crclient.ObjectList, error)
-	// index adds an index.
-	index(ctx context.Context, value func(name string) string) error
+// runtimeCache is a cache of controller-runtime, and examples of its objects.
+type runtimeCache struct {
+	crcache.Cache
+	example crclient.Object
+	lists   crclient.ObjectList
 }
 
-// parts is how many parts the lists divide all objects into.
-const parts = 20
+// Each object is read so often that a phase has many cycles of the garbage collector.
+const (
+	copyTurns   = 5
+	sharedTurns = 25
+)
 
-// part returns the part of an object, which has nothing to do with the order of names.
-func part(name string) string {
+// The index divides the objects into parts, independently of the order of their names.
+const (
+	partField = "part"
+	parts     = 20
+)
+
+func part(object crclient.Object) []string {
 	h := fnv.New32a()
-	h.Write([]byte(name))
-	return strconv.Itoa(int(h.Sum32() % parts))
+	h.Write([]byte(object.GetName()))
+	return []string{strconv.Itoa(int(h.Sum32() % parts))}
 }
 
-// reads reads each object by each of the ways.
-func (c *contenderProcess) reads(f measure.Figures, from readable) error {
+// measure reads each object alone and in lists, copied and shared.
+func (r *runtimeCache) measure(a assignment, f measure.Figures) error {
 	ctx := context.Background()
-	if err := from.index(ctx, part); err != nil {
+	if err := r.IndexField(ctx, r.example, partField, part); err != nil {
 		return err
 	}
-	keys, err := keysOf(ctx, from)
-	if err != nil {
+	all := r.lists.DeepCopyObject().(crclient.ObjectList)
+	if err := r.List(ctx, all, crclient.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
-	if len(keys) != c.Objects {
-		return fmt.Errorf("%d objects are in the cache, want %d", len(keys), c.Objects)
+	var keys []crclient.ObjectKey
+	err := meta.EachListItem(all, func(object runtime.Object) error {
+		keys = append(keys, crclient.ObjectKeyFromObject(object.(crclient.Object)))
+		return nil
+	})
+	if err != nil || len(keys) != a.Objects {
+		return fmt.Errorf("%d objects are in the cache, want %d: %w", len(keys), a.Objects, err)
 	}
+	all = nil
 	for _, way := range []struct {
-		name         string
-		shared, list bool
-	}{{"get", false, false}, {"get-shared", true, false}, {"list", false, true}, {"list-shared", true, true}} {
+		name   string
+		shared bool
+		read   func(context.Context, []crclient.ObjectKey, bool) error
+	}{{"get", false, r.get}, {"get-shared", true, r.get}, {"list", false, r.list}, {"list-shared", true, r.list}} {
 		turns := copyTurns
 		if way.shared {
 			turns = sharedTurns
 		}
 		measure.LiveHeap() // collects the garbage of others
-		err := f.Phase(c.Profiles, way.name, c.Objects*turns, func() error {
+		err := f.Phase(a.Profiles, way.name, a.Objects*turns, func() error {
 			for range turns {
-				if err := c.read(ctx, from, keys, way.list, way.shared); err != nil {
+				if err := way.read(ctx, keys, way.shared); err != nil {
 					return err
 				}
 			}
@@ -69,38 +83,29 @@ func (c *contenderProcess) reads(f measure.Figures, from readable) error {
 	return nil
 }
 
-func keysOf(ctx context.Context, from readable) (keys []crclient.ObjectKey, err error) {
-	all, err := from.list(ctx, "", true)
-	if err != nil {
-		return nil, err
+func (r *runtimeCache) get(ctx context.Context, keys []crclient.ObjectKey, shared bool) error {
+	var opts []crclient.GetOption
+	if shared {
+		opts = append(opts, crclient.UnsafeDisableDeepCopy)
 	}
-	err = meta.EachListItem(all, func(object runtime.Object) error {
-		keys = append(keys, crclient.ObjectKeyFromObject(object.(crclient.Object)))
-		return nil
-	})
-	return keys, err
+	for i := range keys {
+		out := r.example.DeepCopyObject().(crclient.Object) // an empty object
+		if err := r.Get(ctx, keys[i*apiserver.Stride%len(keys)], out, opts...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// Each object is read so often that a phase has many cycles of the garbage collector.
-const (
-	copyTurns   = 5
-	sharedTurns = 25
-)
-
-// read reads each object once.
-func (c *contenderProcess) read(ctx context.Context, from readable, keys []crclient.ObjectKey, lists, shared bool) error {
-	if !lists {
-		for i := range keys {
-			if err := from.get(ctx, keys[i*apiserver.Stride%len(keys)], shared); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+func (r *runtimeCache) list(ctx context.Context, keys []crclient.ObjectKey, shared bool) error {
 	read := 0
 	for i := range parts {
-		list, err := from.list(ctx, strconv.Itoa(i), shared)
-		if err != nil {
+		opts := []crclient.ListOption{crclient.MatchingFields{partField: strconv.Itoa(i)}}
+		if shared {
+			opts = append(opts, crclient.UnsafeDisableDeepCopy)
+		}
+		list := r.lists.DeepCopyObject().(crclient.ObjectList)
+		if err := r.List(ctx, list, opts...); err != nil {
 			return err
 		}
 		read += meta.LenList(list)
@@ -109,30 +114,4 @@ func (c *contenderProcess) read(ctx context.Context, from readable, keys []crcli
 		return fmt.Errorf("%d objects were listed, want %d", read, len(keys))
 	}
 	return nil
-}
-
-const partField = "part"
-
-func (r *runtimeCache) index(ctx context.Context, value func(name string) string) error {
-	return r.cache.IndexField(ctx, r.example, partField, func(object crclient.Object) []string { return []string{value(object.GetName())} })
-}
-
-func (r *runtimeCache) get(ctx context.Context, key crclient.ObjectKey, shared bool) error {
-	out := r.example.DeepCopyObject().(crclient.Object) // an empty object
-	if shared {
-		return r.cache.Get(ctx, key, out, crclient.UnsafeDisableDeepCopy)
-	}
-	return r.cache.Get(ctx, key, out)
-}
-
-func (r *runtimeCache) list(ctx context.Context, value string, shared bool) (crclient.ObjectList, error) {
-	var opts []crclient.ListOption
-	if value != "" {
-		opts = append(opts, crclient.MatchingFields{partField: value})
-	}
-	if shared {
-		opts = append(opts, crclient.UnsafeDisableDeepCopy)
-	}
-	out := r.lists.DeepCopyObject().(crclient.ObjectList)
-	return out, r.cache.List(ctx, out, opts...)
 }

@@ -1,18 +1,20 @@
-package apiserver
+package objects
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Application is a custom resource that a user writes without a code generator. The server has
-// many: see [Applications].
+// Application is a custom resource that a user writes without a code generator.
 type Application struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -45,8 +47,11 @@ type applicationStatus struct {
 	Conditions         []metav1.Condition `json:"conditions"`
 }
 
-// Applications is the resource of the data set "custom".
-var Applications = schema.GroupVersionResource{Group: "platform.example.com", Version: "v1", Resource: "applications"}
+// The kind and the resource of applications.
+var (
+	ApplicationKind     = schema.GroupVersionKind{Group: "platform.example.com", Version: "v1", Kind: "Application"}
+	ApplicationResource = ApplicationKind.GroupVersion().WithResource("applications")
+)
 
 // NewApplication makes the application with a number. Twenty applications belong to a team and
 // share the team's fields.
@@ -55,14 +60,14 @@ func NewApplication(i int) *Application {
 	name := fmt.Sprintf("application-%05d", i)
 	at := metav1.NewTime(time.Unix(1_750_000_000+int64(i)*61, 0))
 	a := &Application{
-		TypeMeta: metav1.TypeMeta{APIVersion: Applications.GroupVersion().String(), Kind: "Application"},
+		TypeMeta: metav1.TypeMeta{APIVersion: ApplicationKind.GroupVersion().String(), Kind: ApplicationKind.Kind},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: team, UID: types.UID(fmt.Sprintf("%08x-1234-5678-9abc-%012x", i*7919, i)), Generation: 3, CreationTimestamp: at,
 			Labels:      map[string]string{"app.kubernetes.io/managed-by": "platform", "example.com/team": team, "example.com/tier": "backend"},
 			Annotations: map[string]string{"example.com/contact": team + "@example.com", "example.com/change": fmt.Sprintf("%040x", i*104729)},
 			Finalizers:  []string{"platform.example.com/cleanup"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
-				Manager: "platform-controller", Operation: metav1.ManagedFieldsOperationApply, APIVersion: Applications.GroupVersion().String(), Time: &at, FieldsType: "FieldsV1",
+				Manager: "platform-controller", Operation: metav1.ManagedFieldsOperationApply, APIVersion: ApplicationKind.GroupVersion().String(), Time: &at, FieldsType: "FieldsV1",
 				FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:example.com/contact":{}},"f:finalizers":{"v:\"platform.example.com/cleanup\"":{}},` +
 					`"f:labels":{"f:example.com/team":{}}},"f:spec":{"f:components":{"k:{\"name\":\"web\"}":{".":{},"f:env":{},"f:image":{},"f:name":{}}},"f:owner":{},"f:replicas":{}}}`),
 			}},
@@ -91,4 +96,55 @@ func NewApplication(i int) *Application {
 		})
 	}
 	return a
+}
+
+// ApplicationList is a list of applications.
+type ApplicationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []Application `json:"items"`
+}
+
+// The methods below are those that a generator writes: clients with a scheme need them.
+
+func (a *Application) DeepCopyObject() runtime.Object {
+	c := new(Application)
+	a.DeepCopyInto(c)
+	return c
+}
+
+func (a *Application) DeepCopyInto(c *Application) {
+	*c = *a
+	a.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	c.Spec.Components = slices.Clone(a.Spec.Components)
+	for i := range c.Spec.Components {
+		each := &c.Spec.Components[i]
+		each.Hosts = slices.Clone(each.Hosts)
+		if each.Env != nil {
+			env := make([]corev1.EnvVar, len(each.Env))
+			for j := range each.Env {
+				each.Env[j].DeepCopyInto(&env[j])
+			}
+			each.Env = env
+		}
+	}
+	a.Spec.Resources.DeepCopyInto(&c.Spec.Resources)
+	c.Spec.Selector = a.Spec.Selector.DeepCopy()
+	c.Spec.Parameters = maps.Clone(a.Spec.Parameters)
+	if a.Status.Conditions != nil {
+		c.Status.Conditions = make([]metav1.Condition, len(a.Status.Conditions))
+		for i := range a.Status.Conditions {
+			a.Status.Conditions[i].DeepCopyInto(&c.Status.Conditions[i])
+		}
+	}
+}
+
+func (l *ApplicationList) DeepCopyObject() runtime.Object {
+	c := &ApplicationList{TypeMeta: l.TypeMeta}
+	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	c.Items = make([]Application, len(l.Items))
+	for i := range l.Items {
+		l.Items[i].DeepCopyInto(&c.Items[i])
+	}
+	return c
 }

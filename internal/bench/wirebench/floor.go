@@ -1,7 +1,8 @@
-package apiserver
+package wirebench
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,58 +12,61 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 )
 
-// Floor is the smallest program for the task: a list, a watch and a map, and nothing else.
-type Floor struct {
-	decoder floorDecoder
-	url     string
-	pods    map[string]*corev1.Pod
+// floorLoop is the smallest program for the task: a list, a watch and a map.
+type floorLoop struct {
+	floorDecoder
+	url  string
+	pods map[string]*corev1.Pod
 }
 
-// floorDecoder decodes the bodies of a list and of a watch, and calls put for each pod. A list returns its resource version.
+// floorDecoder decodes the bodies of a list and of a watch, and calls put for each pod.
 type floorDecoder interface {
-	accept() Format
+	format() apiserver.Format
 	list(body io.Reader, put func(*corev1.Pod)) (version string, err error)
 	watch(body io.Reader, put func(*corev1.Pod)) error
 }
 
-// NewFloor makes the smallest program for pods of a server.
-func NewFloor(host string, f Format) *Floor {
-	decoder := map[Format]floorDecoder{InJSON: floorJSON{}, InProtobuf: floorProtobuf{}}[f]
-	return &Floor{decoder, host + path(podResource), map[string]*corev1.Pod{}}
+func floor(d floorDecoder) builder {
+	return func(config *rest.Config, _ schema.GroupVersionResource) (*contender, error) {
+		f := &floorLoop{d, config.Host + "/api/v1/pods", map[string]*corev1.Pod{}}
+		return &contender{run: f.run}, nil
+	}
 }
 
-// Run lists and watches until ctx ends. It calls handled for each object.
-func (f *Floor) Run(ctx context.Context, handled func()) error {
+func (f *floorLoop) run(ctx context.Context, handled func()) error {
 	put := func(pod *corev1.Pod) {
 		f.pods[pod.Namespace+"/"+pod.Name] = pod
 		handled()
 	}
 	var version string
 	err := f.get(ctx, f.url, func(body io.Reader) (err error) {
-		version, err = f.decoder.list(body, put)
+		version, err = f.list(body, put)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	err = f.get(ctx, f.url+"?watch=true&resourceVersion="+version, func(body io.Reader) error { return f.decoder.watch(body, put) })
+	err = f.get(ctx, f.url+"?watch=true&resourceVersion="+version, func(body io.Reader) error { return f.watch(body, put) })
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-func (f *Floor) get(ctx context.Context, url string, read func(io.Reader) error) error {
+func (f *floorLoop) get(ctx context.Context, url string, read func(io.Reader) error) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Accept", string(f.decoder.accept()))
+	request.Header.Set("Accept", string(f.format()))
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -74,43 +78,26 @@ func (f *Floor) get(ctx context.Context, url string, read func(io.Reader) error)
 	return read(response.Body)
 }
 
-// floorJSON is the JSON library that ours uses.
+// floorJSON uses the same JSON library as ours.
 type floorJSON struct{}
 
-func (floorJSON) accept() Format { return InJSON }
+func (floorJSON) format() apiserver.Format { return apiserver.InJSON }
 
-// Looking for repeated names costs something, and neither side does.
+// Neither side looks for repeated names.
 var floorOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true))
 
 func (floorJSON) list(body io.Reader, put func(*corev1.Pod)) (string, error) {
-	d := jsontext.NewDecoder(body, floorOptions)
-	var version, name string
-	for {
-		token, err := d.ReadToken()
-		if err != nil {
-			if err == io.EOF {
-				return version, nil
-			}
-			return "", err
-		}
-		kind, text := token.Kind(), ""
-		if kind == jsontext.KindString {
-			text = token.String()
-		}
-		switch {
-		case kind == jsontext.KindBeginArray && name == "items":
-			for d.PeekKind() != jsontext.KindEndArray {
-				pod := new(corev1.Pod)
-				if err := json.UnmarshalDecode(d, pod); err != nil {
-					return "", err
-				}
-				put(pod)
-			}
-		case name == "resourceVersion":
-			version = text
-		}
-		name = text
+	var list struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Items []*corev1.Pod `json:"items"`
 	}
+	err := json.UnmarshalRead(body, &list, floorOptions)
+	for _, pod := range list.Items {
+		put(pod)
+	}
+	return list.Metadata.ResourceVersion, err
 }
 
 func (floorJSON) watch(body io.Reader, put func(*corev1.Pod)) error {
@@ -127,10 +114,10 @@ func (floorJSON) watch(body io.Reader, put func(*corev1.Pod)) error {
 	}
 }
 
-// floorProtobuf is the generated methods.
+// floorProtobuf uses the generated methods.
 type floorProtobuf struct{}
 
-func (floorProtobuf) accept() Format { return InProtobuf }
+func (floorProtobuf) format() apiserver.Format { return apiserver.InProtobuf }
 
 func (floorProtobuf) list(body io.Reader, put func(*corev1.Pod)) (string, error) {
 	data, err := io.ReadAll(body)
@@ -138,13 +125,11 @@ func (floorProtobuf) list(body io.Reader, put func(*corev1.Pod)) (string, error)
 		return "", err
 	}
 	var list corev1.PodList
-	if err := unwrap(data, &list); err != nil {
-		return "", err
-	}
+	err = unwrap(data, &list)
 	for i := range list.Items {
 		put(&list.Items[i])
 	}
-	return list.ResourceVersion, nil
+	return list.ResourceVersion, err
 }
 
 func (floorProtobuf) watch(body io.Reader, put func(*corev1.Pod)) error {
@@ -176,11 +161,12 @@ func (floorProtobuf) watch(body io.Reader, put func(*corev1.Pod)) error {
 
 // unwrap decodes the content of a runtime.Unknown.
 func unwrap(data []byte, into interface{ Unmarshal([]byte) error }) error {
-	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
+	content, ok := bytes.CutPrefix(data, []byte("k8s\x00"))
+	if !ok {
 		return fmt.Errorf("no protobuf of an API server: it begins with %q", data[:min(len(data), 40)])
 	}
 	var unknown runtime.Unknown
-	if err := unknown.Unmarshal(data[len(magic):]); err != nil {
+	if err := unknown.Unmarshal(content); err != nil {
 		return err
 	}
 	return into.Unmarshal(unknown.Raw)
