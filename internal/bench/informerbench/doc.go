@@ -4,8 +4,7 @@
 // The subcommand "informer" uses the whole path. A minimal client, a list and a channel, hands
 // decoded watch events of pods to the reflector. A thousand pods change, each once. The next round
 // begins when every handler was called for every pod. So our side merges nothing, and no buffer of
-// the other side grows. Its cases "load" get objects as bytes, and compare an informer that a page,
-// metrics or traces observe with one that nothing observes.
+// the other side grows.
 //
 // The subcommand "queue" begins at the commit. Ours writes to the informer's store. The peer does
 // what its processDeltas does: it looks the old object up, updates the indexer and passes both to

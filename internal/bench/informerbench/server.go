@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -14,7 +13,6 @@ type server struct {
 	pods    []*corev1.Pod
 	version string
 	events  chan watch.Event
-	wire    *wire // nil if objects come decoded
 }
 
 func newServer(pods []*corev1.Pod, version string) *server {
@@ -58,17 +56,8 @@ func (s *server) Watch(context.Context, metav1.ListOptions) (watch.Interface, er
 
 // send hands pods to the watch, one by one, as modified.
 func (s *server) send(pods []*corev1.Pod) error {
-	if s.wire != nil {
-		s.wire.send(pods)
-		return nil
-	}
 	for _, pod := range pods {
 		s.events <- watch.Event{Type: watch.Modified, Object: pod}
 	}
 	return nil
-}
-
-// anyList is the list for clients that know no types.
-func (s *server) anyList(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	return s.List(ctx, opts)
 }

@@ -3,17 +3,16 @@ package informerbench
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
-	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -26,22 +25,20 @@ type subject struct {
 	handlers int
 	gate     measure.Gate
 	ctx      context.Context
+	stop     context.CancelFunc
 	running  sync.WaitGroup
-	cleanup  []func() // in reverse order
 }
 
 func newSubject(handlers int) *subject {
 	s := &subject{Counter: measure.NewCounter(handlers), handlers: handlers}
-	ctx, stop := context.WithCancel(context.Background())
-	s.ctx, s.cleanup = ctx, []func(){s.running.Wait, stop}
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
 // close ends the handlers and waits for them.
 func (s *subject) close() {
-	for _, f := range slices.Backward(s.cleanup) {
-		f()
-	}
+	s.stop()
+	s.running.Wait()
 }
 
 // update hands pods in and waits until all handlers have been called for each of them.
@@ -86,32 +83,13 @@ func (s *subject) peer(i cache.SharedIndexInformer) error {
 	return nil
 }
 
-// watchOurs opens an informer of a server. It calls made before the informer runs.
-func watchOurs(handlers int, from *server, opts []informer.Option, made func(*informer.Informer[*corev1.Pod])) (*subject, error) {
+// watchOurs opens an informer of a server.
+func watchOurs(handlers int, from *server) (*subject, error) {
 	s := newSubject(handlers)
 	s.put = from.send
-	opts = append(opts, informer.WithReflector(reflector.WithoutWatchList()))
-	var pods *informer.Informer[*corev1.Pod]
-	if from.wire == nil {
-		pods = informer.New(from, opts...)
-	} else {
-		config := &rest.Config{Host: "http://canned", Transport: from.wire}
-		resource, err := client.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "", client.WithoutProtobuf())
-		if err != nil {
-			return s, err
-		}
-		pods = informer.New(resource, opts...)
-	}
-	if made != nil {
-		made(pods)
-	}
 	s.Expect(len(from.pods))
-	s.ours(pods)
+	s.ours(informer.New(from, informer.WithReflector(reflector.WithoutWatchList())))
 	return s, s.Wait()
-}
-
-func newOurs(handlers int, from *server) (*subject, error) {
-	return watchOurs(handlers, from, nil, nil)
 }
 
 // listsFirst is a client whose watches do not begin with the current state.
@@ -121,11 +99,14 @@ func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
 
 func sharedInformer(from *server) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: from.anyList, WatchFuncWithContext: from.Watch,
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return from.List(ctx, opts)
+		},
+		WatchFuncWithContext: from.Watch,
 	}, listsFirst{}), &corev1.Pod{}, 0, cache.Indexers{})
 }
 
-func newPeer(handlers int, from *server) (*subject, error) {
+func watchPeer(handlers int, from *server) (*subject, error) {
 	s := newSubject(handlers)
 	s.put = from.send
 	s.Expect(len(from.pods))
