@@ -27,19 +27,11 @@ func TestGoal(t *testing.T) {
 		{goal: AtMost(0), ours: 0, peer: 0, text: "ours<=0", met: true},
 	} {
 		assert.Equal(t, test.text, test.goal.String())
-		assert.Equal(t, test.met, test.goal.Met(Result{Ours: test.ours, Peer: test.peer}), "%+v", test)
+		assert.Equal(t, test.met, test.goal.met(result{ours: test.ours, peer: test.peer}), "%+v", test)
 	}
 }
 
-func TestRatio(t *testing.T) {
-	ratio, ok := Result{Ours: 3, Peer: 4}.Ratio()
-	assert.True(t, ok)
-	assert.Equal(t, 0.75, ratio)
-	_, ok = Result{Ours: 3}.Ratio()
-	assert.False(t, ok)
-}
-
-// scripted returns a case whose rounds yield the given figures, and a way to see in which order they were asked for.
+// scripted returns a case whose rounds yield the given figures, and the order of the rounds.
 func scripted(name string, goal Goal, ours, peer []float64) (Case, *[]string) {
 	var calls []string
 	side := func(name string, figures []float64) Round {
@@ -57,19 +49,10 @@ func scripted(name string, goal Goal, ours, peer []float64) (Case, *[]string) {
 
 func TestSidesAreMeasuredInTurnAndTheMedianCounts(t *testing.T) {
 	c, calls := scripted("x", Goal{}, []float64{1, 100, 2}, []float64{30, 10, 20})
-	result, err := c.measure(3, 0)
+	r, err := c.measure(3, 0)
 	require.NoError(t, err)
-	assert.Equal(t, Result{Ours: 2, Peer: 20, Spread: 49.5}, result)
+	assert.Equal(t, result{ours: 2, peer: 20, spread: 49.5}, r)
 	assert.Equal(t, []string{"ours", "peer", "peer", "ours", "ours", "peer"}, *calls)
-}
-
-func TestTheLeastCountsWhereTheBestIsTaken(t *testing.T) {
-	c, _ := scripted("x", Goal{}, []float64{3, 100, 2}, []float64{30, 10, 20})
-	c.Best = true
-	result, err := c.measure(3, 0)
-	require.NoError(t, err)
-	assert.Equal(t, 2.0, result.Ours)
-	assert.Equal(t, 10.0, result.Peer)
 }
 
 func TestRoundsOfACaseCountMoreThanThoseOfTheTable(t *testing.T) {
@@ -110,4 +93,32 @@ func TestErrorOfEitherSideOrOfThePreparationEndsACase(t *testing.T) {
 		_, err := Case{Sides: sides}.measure(3, 0)
 		assert.ErrorIs(t, err, broken, name)
 	}
+}
+
+func TestMedian(t *testing.T) {
+	assert.Zero(t, Median(nil))
+	assert.Equal(t, 7.0, Median([]float64{7}))
+	assert.Equal(t, 2.5, Median([]float64{4, 1, 3, 2}))
+	figures := []float64{9, 1, 1000}
+	assert.Equal(t, 9.0, Median(figures))
+	assert.Equal(t, []float64{9, 1, 1000}, figures, "the figures keep their order")
+}
+
+func TestCasesShareTheFiguresOfAProcess(t *testing.T) {
+	measured := map[string]int{}
+	c := Comparison[string]{Measure: func(a string) (Figures, error) {
+		measured[a]++
+		return Figures{"cpu": 1, "heap": 2}, nil
+	}}
+	cases := c.Cases("pods", 3, "ours", "peer", Metric{Name: "cpu"}, Metric{Name: "heap"}.Within(0.5), Metric{Name: "rss"})
+	for i, want := range []float64{1, 2} {
+		r, err := cases[i].measure(11, 0)
+		require.NoError(t, err)
+		assert.Equal(t, want, r.ours)
+	}
+	assert.Equal(t, map[string]int{"ours": 3, "peer": 3}, measured)
+	assert.Equal(t, "pods/heap", cases[1].Name)
+	assert.Equal(t, RatioAtMost(0.5), cases[1].Goal)
+	_, err := cases[2].measure(11, 0)
+	assert.ErrorContains(t, err, "rss was not measured of ours")
 }

@@ -1,6 +1,9 @@
+//go:build unix
+
 package measure
 
 import (
+	"os"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -41,4 +44,27 @@ func TestLiveHeapDoesNotCountGarbage(t *testing.T) {
 	assert.InDelta(t, size, float64(LiveHeap())-float64(before), size/4)
 	runtime.KeepAlive(held)
 	assert.Less(t, float64(LiveHeap())-float64(before), float64(size)/4)
+}
+
+func TestCPUTimeIsThatOfWorkAndNotOfWaiting(t *testing.T) {
+	const pause = 300 * time.Millisecond
+	assert.Less(t, CPU(func() { <-time.After(pause) }), pause/2)
+	assert.GreaterOrEqual(t, CPU(func() {
+		for begin := used(); used()-begin < pause; {
+		}
+	}), pause)
+}
+
+func TestPeakRSSIsThatOfAProcess(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		assert.Zero(t, PeakRSS())
+		return
+	}
+	before := PeakRSS()
+	assert.Greater(t, before, 1e6)
+	much := make([]byte, 64<<20)
+	for i := range much {
+		much[i] = 1
+	}
+	assert.GreaterOrEqual(t, PeakRSS(), float64(len(much)), much[0])
 }

@@ -3,8 +3,8 @@ package measure
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,20 +37,27 @@ func TestProcessThatFailsSaysWhy(t *testing.T) {
 	assert.ErrorContains(t, err, "there are no objects")
 }
 
-func TestGateStopsHandlersWhileItIsShut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var gate Gate
-		gate.Pass()
-		c := NewCounter(1)
-		c.Expect(1)
-		open := gate.Shut()
-		go func() {
-			gate.Pass()
-			c.Handled(0)
-		}()
-		synctest.Wait()
-		assert.Empty(t, c.Reached, "a handler passed the gate")
-		open()
-		assert.NoError(t, c.Wait())
-	})
+func TestProfilesAreFilesOfAPhase(t *testing.T) {
+	p := Profiles(filepath.Join(t.TempDir(), "ours"))
+	stop, err := p.CPU("list")
+	require.NoError(t, err)
+	require.NoError(t, stop())
+	require.NoError(t, p.Heap("list"))
+	for _, name := range []string{".list.cpu", ".list.heap"} {
+		info, err := os.Stat(string(p) + name)
+		require.NoError(t, err)
+		assert.Positive(t, info.Size(), name)
+	}
+	assert.Error(t, (p + "/nowhere/ours").Heap("list"))
+}
+
+func TestNoProfilesAreNoFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	stop, err := Profiles("").CPU("list")
+	require.NoError(t, err)
+	require.NoError(t, stop())
+	require.NoError(t, Profiles("").Heap("list"))
+	files, err := os.ReadDir(".")
+	require.NoError(t, err)
+	assert.Empty(t, files)
 }

@@ -5,53 +5,23 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // Topic is one comparison: a subcommand of the program.
 type Topic struct {
 	Name    string
 	Summary string
-
-	// Processes is true if the contenders are processes, which write profiles to a folder. Without it
-	// the program itself writes one CPU profile.
-	Processes bool
-
 	// Cases makes the cases in the order in which they are measured.
 	Cases func(*World) []Case
-}
-
-// Run measures the cases that the arguments choose and prints a table to out. It reports errors in
-// the arguments to log.
-func (t Topic) Run(args []string, out, log io.Writer) error {
-	var options Options
-	w := &World{}
-	flags := flag.NewFlagSet("bench "+t.Name, flag.ContinueOnError)
-	flags.SetOutput(log)
-	options.Register(flags)
-	if t.Processes {
-		flags.StringVar(&w.folder, "profiles", "", "write a heap profile and CPU profiles of each contender to `folder`")
-	} else {
-		flags.StringVar(&options.CPUProfile, "cpuprofile", "", "write a CPU profile of the chosen cases to `file`; it has both sides")
-	}
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	if w.folder != "" {
-		if err := os.MkdirAll(w.folder, 0o755); err != nil {
-			return err
-		}
-	}
-	if options.Quick {
-		w.Size = Quick
-	}
-	cases := t.Cases(w)
-	err := options.Profile(func() error { return Run(out, options, cases) })
-	return errors.Join(err, w.Close())
 }
 
 // Size says how much a run measures.
@@ -68,19 +38,6 @@ const (
 type World struct {
 	Size   Size
 	folder string // of profiles; empty for none
-	close  []func() error
-}
-
-// OnClose calls f at the end of the run.
-func (w *World) OnClose(f func() error) { w.close = append(w.close, f) }
-
-// Close ends what the cases have started.
-func (w *World) Close() (err error) {
-	for _, f := range w.close {
-		err = errors.Join(err, f())
-	}
-	w.close = nil
-	return err
 }
 
 // Profiles returns where a contender writes its profiles.
@@ -89,4 +46,119 @@ func (w *World) Profiles(contender string) Profiles {
 		return ""
 	}
 	return Profiles(filepath.Join(w.folder, contender))
+}
+
+// Run measures the cases that the arguments choose and prints a table to out. It reports errors in
+// the arguments to log.
+func (t Topic) Run(args []string, out, log io.Writer) error {
+	w, pattern := &World{}, regexp.MustCompile("")
+	flags := flag.NewFlagSet("bench "+t.Name, flag.ContinueOnError)
+	flags.SetOutput(log)
+	quick := flags.Bool("quick", false, "measure fewer rounds")
+	flags.StringVar(&w.folder, "profiles", "", "write the profiles of this process and of the contenders' processes to `folder`")
+	flags.Func("run", "measure only the cases whose name matches `regexp`", func(text string) (err error) {
+		pattern, err = regexp.Compile(text)
+		return err
+	})
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if w.folder != "" {
+		if err := os.MkdirAll(w.folder, 0o755); err != nil {
+			return err
+		}
+	}
+	if *quick {
+		w.Size = Quick
+	}
+	stop, err := w.Profiles(t.Name).CPU("cases")
+	if err != nil {
+		return err
+	}
+	return errors.Join(run(out, pattern, w.Size, t.Cases(w)), stop())
+}
+
+// Rounds of each side, unless the case has its own number, and the time after which a quick run
+// measures every other case once.
+const (
+	quickRounds    = 3
+	thoroughRounds = 11
+	quickTime      = 25 * time.Second
+)
+
+// run prints the machine and a header, then measures the cases that the pattern matches. It prints a
+// line for each as soon as it is measured, and ends at the first error.
+func run(out io.Writer, pattern *regexp.Regexp, size Size, cases []Case) error {
+	var chosen []Case
+	width := len("name")
+	for _, c := range cases {
+		if pattern.MatchString(c.Name) {
+			chosen = append(chosen, c)
+			width = max(width, len(c.Name))
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no case matches -run %s", pattern)
+	}
+	line := func(name, ours, peer, ratio, spread, unit, goal, omits string) {
+		line := fmt.Sprintf("%-*s %10s %10s %6s %6s  %-13s  %-20s  %s", width, name, ours, peer, ratio, spread, unit, goal, omits)
+		fmt.Fprintln(out, strings.TrimRight(line, " "))
+	}
+	fmt.Fprintln(out, machine())
+	line("name", "ours", "peer", "ratio", "spread", "unit", "goal", "leaves out")
+	rounds, end := thoroughRounds, time.Time{}
+	if size == Quick {
+		rounds, end = quickRounds, time.Now().Add(quickTime)
+	}
+	for i, c := range chosen {
+		limit := time.Duration(0)
+		if size == Quick { // each case gets its part of the time that remains
+			limit = max(1, time.Until(end)/time.Duration(len(chosen)-i))
+		}
+		r, err := c.measure(rounds, limit)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		ratio, goal := "-", c.Goal.String()
+		if r.peer != 0 {
+			ratio = strconv.FormatFloat(r.ours/r.peer, 'f', 2, 64)
+		}
+		if !c.Goal.met(r) {
+			goal += " MISSED"
+		}
+		line(c.Name, figure(r.ours), figure(r.peer), ratio, fmt.Sprintf("%.0f%%", 100*r.spread), c.Unit, goal, c.Omits)
+	}
+	return nil
+}
+
+// figure formats a number with three significant digits, but with all digits before the point, and at
+// most three behind it.
+func figure(v float64) string {
+	decimals := 0
+	switch magnitude := math.Abs(v); {
+	case magnitude == 0 || magnitude >= 100:
+	case magnitude >= 10:
+		decimals = 1
+	case magnitude >= 1:
+		decimals = 2
+	default:
+		decimals = 3
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// machine says where the figures come from: platform, Go, CPUs, and the version of the peer.
+func machine() string {
+	line := fmt.Sprintf("%s/%s, %s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.Version(), runtime.NumCPU())
+	if build, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range build.Deps {
+			if module.Path == "k8s.io/client-go" {
+				line += ", client-go " + module.Version
+			}
+		}
+	}
+	return line
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Topic is the subcommand "memory".
-var Topic = measure.Topic{Name: "memory", Summary: "what a store keeps of each object, and what reading it costs, beside client-go's indexer", Processes: true, Cases: cases}
+var Topic = measure.Topic{Name: "memory", Summary: "what a store keeps of each object, and what reading it costs, beside client-go's indexer", Cases: cases}
 
 // assignment is the work of a process.
 type assignment struct {

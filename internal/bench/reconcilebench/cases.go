@@ -8,7 +8,7 @@ import (
 )
 
 // Topic is the subcommand "reconcile".
-var Topic = measure.Topic{Name: "reconcile", Summary: "from a watch to a reconciliation, beside controller-runtime: rate, latency and memory", Processes: true, Cases: cases}
+var Topic = measure.Topic{Name: "reconcile", Summary: "from a watch to a reconciliation, beside controller-runtime: rate, latency and memory", Cases: cases}
 
 // assignment is the work of a process.
 type assignment struct {

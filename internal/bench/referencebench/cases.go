@@ -12,7 +12,7 @@ import (
 )
 
 // Topic is the subcommand "reference".
-var Topic = measure.Topic{Name: "reference", Summary: "caching by reference under controller-runtime: memory, and events that are missed", Processes: true, Cases: cases}
+var Topic = measure.Topic{Name: "reference", Summary: "caching by reference under controller-runtime: memory, and events that are missed", Cases: cases}
 
 // assignment is the work of a process.
 type assignment struct {

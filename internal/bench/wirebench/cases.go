@@ -9,7 +9,7 @@ import (
 )
 
 // Topic is the subcommand "wire".
-var Topic = measure.Topic{Name: "wire", Summary: "from the bytes of a server to a store and a handler, beside client-go's informers", Processes: true, Cases: cases}
+var Topic = measure.Topic{Name: "wire", Summary: "from the bytes of a server to a store and a handler, beside client-go's informers", Cases: cases}
 
 // assignment is the work of a process.
 type assignment struct {

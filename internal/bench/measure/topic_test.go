@@ -4,10 +4,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+var everyCase = regexp.MustCompile("")
 
 func TestTable(t *testing.T) {
 	met, _ := scripted("get/one", RatioAtMost(0.6), []float64{50, 50}, []float64{95, 105})
@@ -20,9 +24,9 @@ func TestTable(t *testing.T) {
 	cases[0].Rounds = 2
 	Omitting("misses", cases[:1]...)
 	var out strings.Builder
-	require.NoError(t, Run(&out, Options{}, cases))
+	require.NoError(t, run(&out, everyCase, Thorough, cases))
 	machine, table, _ := strings.Cut(out.String(), "\n")
-	assert.Equal(t, Machine(), machine)
+	assert.Regexp(t, `^\w+/\w+, go1\.\S+.*, \d+ CPUs`, machine)
 	assert.Equal(t, `name                  ours       peer  ratio spread  unit           goal                  leaves out
 get/one               50.0        100   0.50    10%  ns             ratio<=0.6            misses
 update+snapshot       13.5       2.00   6.77     0%  ns             ours<=2.5 MISSED
@@ -35,16 +39,16 @@ func TestPatternChoosesCases(t *testing.T) {
 	chosen.Rounds = 1
 	other := Case{Name: "get", Sides: func() (Round, Round, error) { panic("was not chosen") }}
 	var out strings.Builder
-	require.NoError(t, Run(&out, Options{Pattern: regexp.MustCompile("^walk")}, []Case{other, chosen}))
+	require.NoError(t, run(&out, regexp.MustCompile("^walk"), Thorough, []Case{other, chosen}))
 	assert.Contains(t, out.String(), "walk/all")
 	assert.NotContains(t, out.String(), "get")
 
-	assert.ErrorContains(t, Run(&out, Options{Pattern: regexp.MustCompile("batch")}, []Case{other, chosen}), "batch")
+	assert.ErrorContains(t, run(&out, regexp.MustCompile("batch"), Thorough, []Case{other, chosen}), "batch")
 }
 
 func TestErrorNamesTheCase(t *testing.T) {
 	broken := Case{Name: "get", Sides: func() (Round, Round, error) { return nil, nil, assert.AnError }}
-	err := Run(&strings.Builder{}, Options{}, []Case{broken})
+	err := run(&strings.Builder{}, everyCase, Thorough, []Case{broken})
 	assert.ErrorIs(t, err, assert.AnError)
 	assert.ErrorContains(t, err, "get: ")
 }
@@ -57,6 +61,20 @@ func TestFigure(t *testing.T) {
 	}
 }
 
-func TestMachineSaysWhatItIs(t *testing.T) {
-	assert.Regexp(t, `^\w+/\w+, go1\.\S+.*, \d+ CPUs`, Machine())
+func TestQuickRunMeasuresLessOfLaterCases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rounds := make([]int, 4)
+		var cases []Case
+		for i, pause := range []time.Duration{quickTime / 100, quickTime, time.Millisecond, time.Millisecond} {
+			round := func() (float64, error) {
+				rounds[i]++
+				<-time.After(pause)
+				return 1, nil
+			}
+			cases = append(cases, Case{Name: "x", Sides: func() (Round, Round, error) { return round, round, nil }})
+		}
+		require.NoError(t, run(&strings.Builder{}, everyCase, Quick, cases))
+		assert.Equal(t, []int{2 * quickRounds, 2, 2, 2}, rounds, "once the time is over, each case is measured once")
+	})
+	assert.Less(t, quickRounds, thoroughRounds)
 }
