@@ -40,13 +40,13 @@ func TestChangesInOrder(t *testing.T) {
 // blind finds half of what it is asked for.
 type blind struct{ subject }
 
-func (blind) read(names []name) int      { return len(names) / 2 }
-func (blind) len() int                   { return 1 }
-func (blind) walk() int                  { return 1 }
-func (blind) walkNodes([]string) int     { return 1 }
-func (blind) walkSlowly(func()) int      { return 1 }
-func (blind) holds(*corev1.Pod) bool     { return false }
-func (blind) update([]*corev1.Pod) error { return nil }
+func (blind) read(names []name) int    { return len(names) / 2 }
+func (blind) len() int                 { return 1 }
+func (blind) walk() int                { return 1 }
+func (blind) walkNodes([]string) int   { return 1 }
+func (blind) walkSlowly(func()) int    { return 1 }
+func (blind) holds(*corev1.Pod) bool   { return false }
+func (blind) update(*corev1.Pod) error { return nil }
 
 func TestCacheThatDoesNotFindThePodsIsAnError(t *testing.T) {
 	w := newWorld(tiny)
@@ -56,7 +56,7 @@ func TestCacheThatDoesNotFindThePodsIsAnError(t *testing.T) {
 		_, err := round(blind{})
 		assert.ErrorContains(t, err, "saw", name)
 	}
-	_, err := w.updating(w.changes, subject.update)(blind{})
+	_, err := w.updating(w.changes, updateAll)(blind{})
 	assert.ErrorContains(t, err, "did not arrive")
 }
 

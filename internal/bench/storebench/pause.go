@@ -54,7 +54,7 @@ func (w *world) pause(s subject, beside func() error) (float64, error) {
 	updates := w.changes(int(3*time.Duration(w.rests)*w.rest/w.pace) + 1)
 	runtime.GC()
 	// The collection pushed the cache out of the CPU's; the first updates would be the worst whatever the reader does.
-	if err := s.update(w.changes(warmUp)); err != nil {
+	if err := updateAll(s, w.changes(warmUp)); err != nil {
 		return 0, err
 	}
 	done := make(chan error, 1)
@@ -70,7 +70,7 @@ func (w *world) pause(s subject, beside func() error) (float64, error) {
 	begin := time.Now()
 	for i := range updates {
 		start := time.Now()
-		err := s.update(updates[i : i+1])
+		err := s.update(updates[i])
 		worst = max(worst, time.Since(start))
 		if err != nil {
 			<-done
@@ -136,7 +136,7 @@ func (w *world) lagging(s subject) (float64, error) {
 			}
 			break
 		}
-		if err = s.update(updates[i : i+1]); err != nil {
+		if err = s.update(updates[i]); err != nil {
 			break
 		}
 		lags[i] = time.Since(due(i))

@@ -50,7 +50,7 @@ func (w *world) readingBesideWriter(readers int) round {
 func (w *world) writeFast(s subject, updates []*corev1.Pod) error {
 	for start := time.Now(); len(updates) > 0 && time.Since(start) < w.writing; {
 		n := min(chunk, len(updates))
-		if err := s.update(updates[:n]); err != nil {
+		if err := updateAll(s, updates[:n]); err != nil {
 			return err
 		}
 		updates = updates[n:]

@@ -1,7 +1,6 @@
 package storebench
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -156,13 +155,4 @@ func (w *world) changesInOrder(n int) []*corev1.Pod {
 	n = min(n, len(w.set.Pods))
 	first := w.random.IntN(len(w.set.Pods) - n + 1)
 	return w.changed(n, func(i int) *corev1.Pod { return w.set.Pods[first+i] })
-}
-
-// enough returns an error if a case saw fewer pods than it should have. The measurement is then not
-// valid.
-func enough(seen, want int) error {
-	if seen < want {
-		return fmt.Errorf("saw %d pods where there are %d", seen, want)
-	}
-	return nil
 }
