@@ -52,18 +52,11 @@ func measureContender(a assignment) (f measure.Figures, err error) {
 	if err := a.Profiles.Heap("list"); err != nil {
 		return nil, err
 	}
-	if err := f.Phase(a.Profiles, "event", a.Objects*a.Turns, func() error { return m.change(a.Objects * a.Turns) }); err != nil {
-		return nil, fmt.Errorf("changes: %w", err)
-	}
-	var times []float64
-	for range a.Alone {
-		begin := time.Now()
-		if err := m.change(1); err != nil {
-			return nil, fmt.Errorf("lone changes: %w", err)
+	if a.Features == apiserver.Streams {
+		if err := m.events(f); err != nil {
+			return nil, fmt.Errorf("changes: %w", err)
 		}
-		times = append(times, measure.Microseconds(time.Since(begin)))
 	}
-	f[eventAlone.Name] = measure.Median(times)
 	if made.reads != nil {
 		if err := made.reads.measure(a, f); err != nil {
 			return nil, fmt.Errorf("reads: %w", err)
@@ -81,6 +74,24 @@ func measureContender(a assignment) (f measure.Figures, err error) {
 func (m *measurement) wait() error {
 	_, err := measure.Wait(m.running, m.counter.Reached)
 	return err
+}
+
+// events changes all objects, and then some of them alone.
+func (m *measurement) events(f measure.Figures) error {
+	n := m.Objects * m.Turns
+	if err := f.Phase(m.Profiles, "event", n, func() error { return m.change(n) }); err != nil {
+		return err
+	}
+	var times []float64
+	for range m.Alone {
+		begin := time.Now()
+		if err := m.change(1); err != nil {
+			return err
+		}
+		times = append(times, measure.Microseconds(time.Since(begin)))
+	}
+	f[eventAlone.Name] = measure.Median(times)
+	return nil
 }
 
 // change changes objects, and waits until the handler was called for each.

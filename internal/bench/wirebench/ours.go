@@ -57,8 +57,8 @@ var contenders = map[string]builder{
 	"store-json":          stored(asJSON),
 	"store-json-unshared": stored(asJSON, unshared),
 	"store-protobuf":      stored(),
-	"floor-json":          floor(floorJSON{}),
-	"floor-protobuf":      floor(floorProtobuf{}),
+	"floor-json":          floor(apiserver.InJSON, decodeJSON),
+	"floor-protobuf":      floor(apiserver.InProtobuf, decodeProtobuf),
 
 	"typed-json":     typedInformer(apiserver.InJSON),
 	"typed-protobuf": typedInformer(apiserver.InProtobuf),
