@@ -24,8 +24,6 @@ type subject interface {
 	walkKeys() int
 	// walkNodes reads the pods of one node after the other.
 	walkNodes(nodes []string) int
-	// walkSlowly reads all pods and calls rest before each of them.
-	walkSlowly(rest func()) int
 
 	update(pod *corev1.Pod) error
 	// look is a reader that wants one state for many reads.
@@ -103,16 +101,6 @@ func (o *ours) walkKeys() (found int) {
 func (o *ours) walkNodes(nodes []string) (found int) {
 	for _, node := range nodes {
 		found += count(o.byNode.Get(node))
-	}
-	return found
-}
-
-func (o *ours) walkSlowly(rest func()) (found int) {
-	for _, pod := range o.All() {
-		rest()
-		if pod != nil {
-			found++
-		}
 	}
 	return found
 }
@@ -205,19 +193,6 @@ func (p peer) walkNodes(nodes []string) (found int) {
 			return 0
 		}
 		found += countAny(objects)
-	}
-	return found
-}
-
-// walkSlowly rests after List. List copies all pods under the indexer's read lock and returns, so the
-// writer waits for the copy and not for the rest of the walk. A caller cannot look at the pods while
-// the indexer holds its lock.
-func (p peer) walkSlowly(rest func()) (found int) {
-	for _, object := range p.List() {
-		rest()
-		if pod, ok := object.(*corev1.Pod); ok && pod != nil {
-			found++
-		}
 	}
 	return found
 }

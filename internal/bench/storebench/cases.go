@@ -25,7 +25,7 @@ var Topic = measure.Topic{Name: "store", Summary: "the cache beside client-go's 
 // cases are in the order in which they are measured. Those that only read come first: caches that
 // were written to are filled again for the next case, which takes a second.
 func (w *world) cases() []measure.Case {
-	return slices.Concat(w.readCases(), w.walkCases(), w.updateCases(), w.listCases(), w.typeCases(), w.lagCases(), w.pauseCases())
+	return slices.Concat(w.readCases(), w.walkCases(), w.updateCases(), w.listCases(), w.typeCases(), w.lagCases())
 }
 
 func (w *world) walkCases() []measure.Case {
@@ -172,11 +172,8 @@ func (w *world) listCases() []measure.Case {
 // heap measures what a cache needs for an object, on top of the object itself, after it was filled in the order of keys.
 func (w *world) heap(empty func() (subject, error)) (float64, error) {
 	before := measure.LiveHeap()
-	s, err := empty()
+	s, err := w.filled(empty)
 	if err != nil {
-		return 0, err
-	}
-	if err := s.replace(w.set.Pods, w.set.Version()); err != nil {
 		return 0, err
 	}
 	after := measure.LiveHeap()

@@ -24,21 +24,18 @@ type scale struct {
 	updates int           // single updates
 	batches int           // batches of updates
 	batch   int           // updates in a batch
-	rests   int           // how often a slow reader rests in a walk
-	rest    time.Duration // how long it rests each time
-	pace    time.Duration // between two updates beside a slow reader
 }
 
 var full = scale{
 	size: objects.Size{Pods: 100_000, Namespaces: 100, Nodes: 500}, flushed: 256 << 20, lists: []int{1_000, 10_000, 100_000},
 	lag: 2 * time.Second, reads: 300_000, writing: 150 * time.Millisecond, walks: 300, sweeps: 10, updates: 20_000,
-	batches: 20, batch: 1_000, rests: 100, rest: time.Millisecond, pace: 100 * time.Microsecond,
+	batches: 20, batch: 1_000,
 }
 
 var tiny = scale{
 	size: objects.Size{Pods: 300, Namespaces: 4, Nodes: 6}, flushed: 1 << 10, lists: []int{10, 100},
 	lag: 20 * time.Millisecond, reads: 1_000, writing: 10 * time.Millisecond, walks: 2, sweeps: 2, updates: 100,
-	batches: 2, batch: 50, rests: 4, rest: time.Millisecond, pace: 100 * time.Microsecond,
+	batches: 2, batch: 50,
 }
 
 // world is the pods, and the two caches that hold them. One case uses it at a time.
@@ -85,7 +82,10 @@ func (w *world) sides(r round) func() (ours, peer measure.Round, err error) {
 	return func() (ours, peer measure.Round, err error) {
 		if w.used {
 			w.used = false
-			if w.ours, w.peer, err = w.filled(newOurs, newPeer); err != nil {
+			if w.ours, err = w.filled(newOurs); err != nil {
+				return nil, nil, err
+			}
+			if w.peer, err = w.filled(newPeer); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -97,7 +97,11 @@ func (w *world) sides(r round) func() (ours, peer measure.Round, err error) {
 // plainSides is sides with caches that have no index.
 func (w *world) plainSides(r round) func() (ours, peer measure.Round, err error) {
 	return func() (ours, peer measure.Round, err error) {
-		o, p, err := w.filled(newPlainOurs, newPlainPeer)
+		o, err := w.filled(newPlainOurs)
+		if err != nil {
+			return nil, nil, err
+		}
+		p, err := w.filled(newPlainPeer)
 		return func() (float64, error) { return r(o) }, func() (float64, error) { return r(p) }, err
 	}
 }
@@ -109,21 +113,15 @@ func emptySides(r func(empty func() (subject, error)) (float64, error)) func() (
 	}
 }
 
-func (w *world) filled(makers ...func() (subject, error)) (ours, peer subject, err error) {
-	var made [2]subject
-	for i, empty := range makers {
-		if made[i], err = empty(); err != nil {
-			return nil, nil, err
-		}
-		if err := made[i].replace(w.set.Pods, w.set.Version()); err != nil {
-			return nil, nil, err
-		}
-		// Do not walk here: a walk would leave a snapshot and change the case.
-		if err := enough(made[i].len(), len(w.set.Pods)); err != nil {
-			return nil, nil, err
-		}
+func (w *world) filled(empty func() (subject, error)) (subject, error) {
+	s, err := empty()
+	if err != nil {
+		return nil, err
 	}
-	return made[0], made[1], nil
+	if err := s.replace(w.set.Pods, w.set.Version()); err != nil {
+		return nil, err
+	}
+	return s, enough(s.len(), len(w.set.Pods)) // a walk would leave a snapshot and change the case
 }
 
 func (w *world) anyPod() *corev1.Pod { return w.set.Pods[w.random.IntN(len(w.set.Pods))] }
