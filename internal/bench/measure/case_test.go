@@ -3,8 +3,6 @@ package measure
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -53,32 +51,6 @@ func TestSidesAreMeasuredInTurnAndTheMedianCounts(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, result{ours: 2, peer: 20, spread: 49.5}, r)
 	assert.Equal(t, []string{"ours", "peer", "peer", "ours", "ours", "peer"}, *calls)
-}
-
-func TestRoundsOfACaseCountMoreThanThoseOfTheTable(t *testing.T) {
-	c, calls := scripted("x", Goal{}, []float64{1}, []float64{2})
-	c.Rounds = 1
-	_, err := c.measure(3, 0)
-	require.NoError(t, err)
-	assert.Len(t, *calls, 2)
-}
-
-func TestNoRoundBeginsWhenTheTimeIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		calls := 0
-		slow := func() (float64, error) {
-			calls++
-			<-time.After(time.Second)
-			return 1, nil
-		}
-		c := Case{Sides: func() (Round, Round, error) { return slow, slow, nil }}
-		for limit, rounds := range map[time.Duration]int{1: 1, 2 * time.Second: 1, 3 * time.Second: 2, 0: 5} {
-			calls = 0
-			_, err := c.measure(5, limit)
-			require.NoError(t, err)
-			assert.Equal(t, 2*rounds, calls, limit)
-		}
-	})
 }
 
 func TestErrorOfEitherSideOrOfThePreparationEndsACase(t *testing.T) {
