@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 )
@@ -60,13 +59,11 @@ var contenders = map[string]builder{
 	"floor-json":          floor(apiserver.InJSON, decodeJSON),
 	"floor-protobuf":      floor(apiserver.InProtobuf, decodeProtobuf),
 
-	"typed-json":     typedInformer(apiserver.InJSON),
-	"typed-protobuf": typedInformer(apiserver.InProtobuf),
-	"dynamic":        dynamicInformer,
-
-	// A clientset that is not client-go's own decodes by its generated methods.
-	"factory":           factoryInformer(func(c *kubernetes.Clientset) kubernetes.Interface { return c }),
-	"factory-generated": factoryInformer(func(c *kubernetes.Clientset) kubernetes.Interface { return struct{ kubernetes.Interface }{c} }),
+	"typed-json":        typedInformer(apiserver.InJSON, clientgos),
+	"typed-protobuf":    typedInformer(apiserver.InProtobuf, clientgos),
+	"dynamic":           dynamicInformer,
+	"factory":           typedInformer(apiserver.InProtobuf, ourFactorys),
+	"factory-generated": typedInformer(apiserver.InProtobuf, generated),
 
 	"controller-runtime": controllerRuntime(crcache.New),
 	"ours-in-runtime":    controllerRuntime(controllerruntime.NewCache),

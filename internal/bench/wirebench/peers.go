@@ -21,35 +21,35 @@ import (
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// typedInformer is client-go's, with the index by namespace that its listers need.
-func typedInformer(f apiserver.Format) builder {
+// generic makes an informer of a factory of client-go's or of ours.
+type generic func(*kubernetes.Clientset, schema.GroupVersionResource) (informers.GenericInformer, error)
+
+func clientgos(c *kubernetes.Clientset, r schema.GroupVersionResource) (informers.GenericInformer, error) {
+	return informers.NewSharedInformerFactory(c, 0).ForResource(r)
+}
+
+func ourFactorys(c *kubernetes.Clientset, r schema.GroupVersionResource) (informers.GenericInformer, error) {
+	return factory.NewSharedInformerFactory(c, 0).ForResource(r)
+}
+
+// generated has a clientset that is not client-go's own, which decodes by its generated methods.
+func generated(c *kubernetes.Clientset, r schema.GroupVersionResource) (informers.GenericInformer, error) {
+	return factory.NewSharedInformerFactory(struct{ kubernetes.Interface }{c}, 0).ForResource(r)
+}
+
+// typedInformer has the index by namespace that listers need.
+func typedInformer(f apiserver.Format, of generic) builder {
 	return func(config *rest.Config, r schema.GroupVersionResource) (*contender, error) {
 		config.ContentType = string(f)
 		clientset, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return nil, err
 		}
-		generic, err := informers.NewSharedInformerFactory(clientset, 0).ForResource(r)
+		i, err := of(clientset, r)
 		if err != nil {
 			return nil, err
 		}
-		return sharedInformer(generic.Informer()), nil
-	}
-}
-
-// factoryInformer is an informer of our factory.
-func factoryInformer(as func(*kubernetes.Clientset) kubernetes.Interface) builder {
-	return func(config *rest.Config, r schema.GroupVersionResource) (*contender, error) {
-		config.ContentType = string(apiserver.InProtobuf)
-		clientset, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return nil, err
-		}
-		generic, err := factory.NewSharedInformerFactory(as(clientset), 0).ForResource(r)
-		if err != nil {
-			return nil, err
-		}
-		return sharedInformer(generic.Informer()), nil
+		return sharedInformer(i.Informer()), nil
 	}
 }
 
