@@ -44,7 +44,6 @@ func (blind) read(names []name) int    { return len(names) / 2 }
 func (blind) len() int                 { return 1 }
 func (blind) walk() int                { return 1 }
 func (blind) walkNodes([]string) int   { return 1 }
-func (blind) walkSlowly(func()) int    { return 1 }
 func (blind) holds(*corev1.Pod) bool   { return false }
 func (blind) update(*corev1.Pod) error { return nil }
 
