@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/exactjson"
 	"github.com/kubereflector/kubereflector/internal/masking"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
@@ -284,7 +285,7 @@ func (r *recorded[T]) encode(object T) (data []byte, err error) {
 		}
 	}()
 	masks := &r.to.masks
-	if data, err = json.Marshal(object); err != nil || masks.ShowSecrets && len(masks.Paths) == 0 {
+	if data, err = exactjson.Append(nil, object); err != nil || masks.ShowSecrets && len(masks.Paths) == 0 {
 		return data, err
 	}
 	tree, err := masking.Decode(data)
@@ -292,7 +293,7 @@ func (r *recorded[T]) encode(object T) (data []byte, err error) {
 		return nil, err
 	}
 	masks.Object(tree, typeName(reflect.TypeOf(object)))
-	return json.Marshal(tree)
+	return json.Marshal(tree) // its numbers are texts
 }
 
 func (r *recorded[T]) failure(err error) *failureFrame {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Create stores an object without HTTP, and sets the fields in obj that the server sets. It is for
@@ -193,7 +194,7 @@ func (rec *record) into(obj metav1.Object) error {
 		v.Set(reflect.ValueOf(stored).Elem())
 		return nil
 	}
-	if err := json.Unmarshal(encoding{}.appendObject(nil, rec), fresh.Interface()); err != nil {
+	if err := utiljson.Unmarshal(encoding{}.appendObject(nil, rec), fresh.Interface()); err != nil {
 		return fmt.Errorf("reflectortest: %s %s does not decode into %T: %w", rec.resource.Kind, rec.key, obj, err)
 	}
 	v.Set(fresh.Elem())

@@ -250,3 +250,25 @@ func TestInvalidDefinitionIsAnError(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 }
+
+// A test that reads the server without HTTP sees what a client decodes.
+func TestObjectsWithFreeFormDataAreReadLikeAClientReadsThem(t *testing.T) {
+	s := Start(t, WithResource(Resource{
+		Group: "charts.example.com", Version: "v1", Kind: "Release", Plural: "releases", Namespaced: true, Prototype: &release{},
+	}))
+	want := map[string]any{"replicas": int64(3), "beyond 2^53": int64(9007199254740993), "ratio": 0.5}
+	require.NoError(t, s.Create(&release{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Values: want}))
+	got := &release{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	require.NoError(t, s.Get(got))
+	assert.Equal(t, want, got.Values)
+	all, err := List[*release](s, "default")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	assert.Equal(t, want, all[0].Values)
+}
+
+type release struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Values            map[string]any `json:"values"`
+}

@@ -1,9 +1,7 @@
 package compact
 
 import (
-	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
@@ -11,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/exactjson"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,11 +130,7 @@ func newJSONForm[T any]() (*jsonForm[T], error) {
 func (*jsonForm[T]) trusted() bool { return false }
 
 func (*jsonForm[T]) append(into []byte, object T) ([]byte, error) {
-	buffer := bytes.NewBuffer(into)
-	encoder := json.NewEncoder(buffer)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(object)
-	return buffer.Bytes(), err
+	return exactjson.Append(into, object)
 }
 
 func (f *jsonForm[T]) parse(data []byte) (T, error) {

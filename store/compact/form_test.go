@@ -315,3 +315,19 @@ func TestObjectsThatAreAllSortsOfSizes(t *testing.T) {
 		require.Equal(t, object, packed.Object())
 	}
 }
+
+// values is an object with free-form data.
+type values struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Values            map[string]any `json:"values"`
+}
+
+func TestNumbersOfFreeFormDataKeepTypeAndDigits(t *testing.T) {
+	numbers := func() map[string]any {
+		return map[string]any{"int": int64(3), "beyond 2^53": int64(9007199254740993), "float": 3.0, "list": []any{1.0, int64(1), 1e300}}
+	}
+	typed := &values{metav1.ObjectMeta{Name: "a"}, numbers()}
+	assert.Equal(t, typed, again(t, typed))
+	loose := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}, "values": numbers()}}
+	assert.Equal(t, loose, again(t, loose))
+}

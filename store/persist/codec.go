@@ -2,11 +2,11 @@ package persist
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"reflect"
 	goruntime "runtime"
 
+	"github.com/kubereflector/kubereflector/internal/exactjson"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,7 +25,8 @@ type Codec[T any] interface {
 }
 
 // JSON returns a codec for every type that encoding/json decodes as it was encoded. It also
-// supports *unstructured.Unstructured, with or without a kind.
+// supports *unstructured.Unstructured, with or without a kind. In an any, int64 and float64 keep
+// their types and all their digits.
 func JSON[T any]() Codec[T] {
 	if reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]() {
 		return untypedCodec[T]{}
@@ -40,7 +41,7 @@ type untypedCodec[T any] struct{}
 func (untypedCodec[T]) Name() string { return "json" }
 
 func (untypedCodec[T]) Encode(object T) ([]byte, error) {
-	return json.Marshal(any(object).(*unstructured.Unstructured).Object)
+	return exactjson.Append(nil, object)
 }
 
 func (untypedCodec[T]) Decode(data []byte) (object T, err error) {
@@ -55,11 +56,11 @@ type jsonCodec[T any] struct{}
 
 func (jsonCodec[T]) Name() string { return "json" }
 
-func (jsonCodec[T]) Encode(object T) ([]byte, error) { return json.Marshal(object) }
+func (jsonCodec[T]) Encode(object T) ([]byte, error) { return exactjson.Append(nil, object) }
 
 func (jsonCodec[T]) Decode(data []byte) (T, error) {
 	var object T
-	err := json.Unmarshal(data, &object)
+	err := utiljson.Unmarshal(data, &object)
 	return object, err
 }
 

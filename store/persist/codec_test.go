@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // noted is a ConfigMap and something that its methods know nothing of.
@@ -289,4 +292,45 @@ func TestRunKeepsItsPaceWhateverCannotBeEncoded(t *testing.T) {
 		cancel()
 		lacks(t, <-ended, keyOf("0"), 19)
 	})
+}
+
+// release is an object with free-form data, as Helm's values are.
+type release struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Values            map[string]any `json:"values"`
+}
+
+// TestNumbersOfFreeFormDataKeepTypeAndDigits is about persist-P2: the numbers are those that the
+// decoders of a reflector make.
+func TestNumbersOfFreeFormDataKeepTypeAndDigits(t *testing.T) {
+	values := func() map[string]any {
+		return map[string]any{
+			"int": int64(3), "beyond 2^53": int64(9007199254740993), "least": int64(math.MinInt64),
+			"float": 3.0, "fraction": 0.5, "beyond int64": 18446744073709551615.0, "huge": 1e300,
+			"deep": map[string]any{"list": []any{int64(1), 1.0, map[string]any{"n": int64(-9007199254740993)}}},
+		}
+	}
+	typed := &release{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", ResourceVersion: "5"}, Values: values()}
+	loose := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": "n", "name": "a", "resourceVersion": "5"}, "values": values(),
+	}}
+	comesBack(t, typed)
+	comesBack(t, loose)
+}
+
+// comesBack requires that the next store of a file holds an equal object.
+func comesBack[T metav1.Object](t *testing.T, object T) {
+	t.Helper()
+	path, options := fresh(t), Options[T]{Resource: "releases"}
+	s, err := Open(path, store.ObjectKey[T], options)
+	require.NoError(t, err)
+	require.NoError(t, s.Replace([]T{object}, "9"))
+	require.NoError(t, s.Close())
+	s, err = Open(path, store.ObjectKey[T], options)
+	require.NoError(t, err)
+	defer s.Close()
+	got, ok := s.Get(keyOf("a"))
+	require.True(t, ok)
+	assert.Equal(t, object, got)
 }

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -39,13 +40,20 @@ func (v values) version(t *testing.T, name string) uint64 {
 // expectation names.
 func (v values) match(expected string, actual []byte) error {
 	var want, got any
-	if err := json.Unmarshal([]byte(expected), &want); err != nil {
+	if err := exactly([]byte(expected), &want); err != nil {
 		return fmt.Errorf("the table's JSON: %w", err)
 	}
-	if err := json.Unmarshal(actual, &got); err != nil {
+	if err := exactly(actual, &got); err != nil {
 		return fmt.Errorf("the answer's JSON: %w", err)
 	}
 	return v.compare("", want, got)
+}
+
+// exactly decodes JSON with numbers as texts: as a float64, large ones that differ look equal.
+func exactly(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(into)
 }
 
 func (v values) compare(at string, want, got any) error {
