@@ -40,15 +40,19 @@
 //   - persist-P1: The file always holds a state that the store had, with the resource versions of
 //     that state, whenever the process ends. Each transaction writes all changes of whole commits,
 //     and the versions after them. persist-P8 is the only exception.
-//   - persist-P2: Open returns the objects as they were written. Everything in the file has a
-//     checksum, and Open verifies it before the store serves an object.
+//   - persist-P2: Open returns the objects as they were written, with the types and all digits of
+//     the numbers in free-form data. Everything in the file has a checksum, and Open verifies it
+//     before the store serves an object.
 //   - persist-P3: When a process is killed, the file lacks only the latest changes. While Run runs,
 //     these are the changes of the last Delay, and of the time that two transactions take. They are
 //     never more than MaxUnwritten bytes and one commit, because writers wait. That bound does not
 //     hold while writes of the file fail (persist-P5), or for direct writes to [Store.Cache]. The
 //     watch that begins at the version of the file replays them.
 //   - persist-P4: Open returns an error for a damaged file, and for a file with other content, and
-//     does not change the file.
+//     does not change the file. One damage is no error, because it looks like a transaction that a
+//     power failure cut off: if the newer of the two pages with which bbolt commits is damaged, the
+//     store serves the transaction before. That is a state of persist-P1 with its own versions, so
+//     the watch replays what the lost transaction had.
 //   - persist-P5: A failure to write the file stops nothing. The store works from memory, and the
 //     error hook and [State].Lasting report the failure. Run writes the missing changes as soon as
 //     it can; without Run, Flush or Close does. The store cannot write a file that was deleted or
@@ -67,11 +71,24 @@
 // [ErrDamaged]. If the disk fails later, while a transaction looks for free space, the operating
 // system ends the process. It also does so if another process truncates the file at that time.
 //
+// Open removes the files path.new-* that a process leaves when it is killed while it makes the
+// file, unless another process works on them.
+//
 // # Not in the file
 //
-// The file has no indexes: the store computes them anew, so add them before there are many readers.
-// It has no rejected objects either. The version stays before a rejected object, so the next watch
-// delivers the object again, and some of the changes after it.
+// The file has no indexes: the store computes them again, so add them before there are many
+// readers. It has no rejected objects either. The version stays before a rejected object, so the
+// next watch delivers the object again, and some of the changes after it.
+//
+// The file has no events and does not know what handlers did. Objects that exist are no problem: the
+// next process delivers each of them again, as its first state. But a deletion that the store
+// received is a missing object for the next process, even if the handler failed or the process ended
+// before the handler ran, so no event tells of it. The same is true without a file. A program that
+// has to act on each deletion outside of the cluster therefore uses a finalizer, which keeps the
+// object until the work is done, or compares what exists outside with the cache after Synced, and
+// removes what has no object. The store does not keep deleted objects until a handler acknowledges
+// them, because it cannot know which handlers the next program has: one that never comes back would
+// keep them for ever.
 //
 // # The file
 //

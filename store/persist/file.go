@@ -193,14 +193,31 @@ func openBolt(path string, readOnly bool) (_ *boltFile, err error) {
 	return &boltFile{db, opened}, nil
 }
 
-// create makes a file with only a header. It gives the file its name when it is complete: a process
-// that is killed before leaves a file with another name.
-func create(path string, h header) error {
+// create makes a file with only a header. The file gets its name when it is complete, so a process
+// that is killed before leaves a file with another name, which the next Open removes (see
+// removeUnfinished). Another process may remove it too early, in the moments when no lock holds it,
+// so create makes it again.
+func create(path string, h header) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	made, err := os.CreateTemp(dir, filepath.Base(path)+".new-*") // 0600
+	for range createAttempts {
+		if err = createOnce(path, h); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// createAttempts is far above what processes that start at once need.
+const createAttempts = 100
+
+func createOnce(path string, h header) error {
+	made, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unfinished+"*") // 0600
 	if err != nil {
 		return err
 	}
@@ -226,14 +243,10 @@ func create(path string, h header) error {
 		return err
 	}
 	// Unlike a rename, a link does not replace a file that another process made meanwhile.
-	if err := os.Link(made.Name(), path); errors.Is(err, fs.ErrExist) {
+	if err := os.Link(made.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
 		return nil
-	} else if err != nil { // the file system has no links
-		if err := os.Rename(made.Name(), path); err != nil {
-			return err
-		}
 	}
-	return syncDir(dir)
+	return os.Rename(made.Name(), path) // the file system has no links
 }
 
 // syncFile is (*os.File).Sync, except in tests.

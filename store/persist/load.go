@@ -26,6 +26,7 @@ type loaded[T any] struct {
 // load opens a file, or creates it, and reads its content. It verifies the whole file before it
 // opens the file for writing.
 func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*boltFile, *loaded[T], error) {
+	removeUnfinished(path)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
