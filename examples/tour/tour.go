@@ -48,7 +48,9 @@ func run(ctx context.Context, listener net.Listener, pace time.Duration, paused 
 	t := newTour(page, pace, paused)
 	routes := t.routes()
 	routes.Handle("/informers/", http.StripPrefix("/informers", page))
-	web := &http.Server{Handler: routes, ReadHeaderTimeout: 5 * time.Second}
+	// The buttons are for the tour's own page. Other websites must not press them.
+	own := http.NewCrossOriginProtection().Handler(routes)
+	web := &http.Server{Handler: own, ReadHeaderTimeout: 5 * time.Second}
 	web.RegisterOnShutdown(page.Close)
 
 	ctx, stop := context.WithCancel(ctx)

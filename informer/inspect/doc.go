@@ -13,9 +13,10 @@
 //
 // The page is served only where you mount it. It is read-only: it answers GET and HEAD and no other
 // method. It does not authenticate its readers. Mount it only for readers that may read the objects
-// in the caches, as you would net/http/pprof. The page accepts every Host header. So a website that
-// resolves its own name to a loopback address can read the page through a browser on that machine.
-// Put the page behind authentication, and do not serve it on a public address.
+// in the caches, as you would net/http/pprof. Put the page behind authentication, and do not serve it on a public address.
+//
+// Open the page by an IP address or localhost, as with kubectl port-forward. For any other host, the
+// page answers 421 until [WithHosts] allows it: see inspect-N5.
 //
 // # Contents
 //
@@ -49,6 +50,9 @@
 //     its own.
 //   - inspect-N4: The page serves every file that it needs and loads nothing from elsewhere. Its
 //     Content-Security-Policy enforces that.
+//   - inspect-N5: The page answers only requests whose Host header is an IP address, localhost, or a
+//     name of [WithHosts]. Otherwise a website that resolves its own name to the address of the page
+//     could read it through the browser of a visitor who reaches that address.
 //
 // # Concurrency
 //

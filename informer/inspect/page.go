@@ -31,6 +31,7 @@ type Page struct {
 	history  int
 	versions int
 	masked   [][]string
+	hosts    []string // of WithHosts
 	routes   *http.ServeMux
 	closed   chan struct{}
 	close    sync.Once

@@ -61,9 +61,12 @@ func runs[T any](t *testing.T, i *informer.Informer[T]) {
 	})
 }
 
+// home is how a reader reaches the page.
+const home = "http://127.0.0.1:8080"
+
 func get(p *inspect.Page, address string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, nil))
+	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, home+address, nil))
 	return w
 }
 
@@ -247,7 +250,7 @@ func TestHeadOfAStreamEnds(t *testing.T) {
 	defer p.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	p.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodHead, "/stream", nil))
+	p.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodHead, home+"/stream", nil))
 	assert.NoError(t, ctx.Err())
 }
 
@@ -256,7 +259,7 @@ func TestStreamsAreNotBrokenByWhatErrorsSay(t *testing.T) {
 	p.AddMember("hostile", member{errors.New("one\rtwo\r\rdata: three\r\nfour")})
 	p.Close()
 	w := httptest.NewRecorder()
-	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/stream", nil))
+	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, home+"/stream", nil))
 	assert.NotContains(t, w.Body.String(), "\r")
 	event, rest, _ := strings.Cut(w.Body.String(), "\n\n")
 	assert.Empty(t, rest, "one event")
@@ -280,7 +283,7 @@ func TestNoDeadlinePassesBetweenTwoEvents(t *testing.T) {
 	p := inspect.New(inspect.WithInterval(time.Hour))
 	p.Close()
 	d := &deadlines{httptest.NewRecorder(), time.Now()}
-	p.ServeHTTP(d, httptest.NewRequest(http.MethodGet, "/stream", nil))
+	p.ServeHTTP(d, httptest.NewRequest(http.MethodGet, home+"/stream", nil))
 	assert.True(t, d.last.IsZero(), "HTTP/2 ends a stream when it has passed, not when something is written")
 }
 
@@ -319,7 +322,7 @@ func TestWhatIsShownIsEscapedAndOnlyRead(t *testing.T) {
 	assert.Contains(t, overview.Header().Get("Content-Security-Policy"), "default-src 'none'")
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch} {
 		w := httptest.NewRecorder()
-		p.ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+		p.ServeHTTP(w, httptest.NewRequest(method, home+"/", nil))
 		assert.Equal(t, http.StatusMethodNotAllowed, w.Code, method)
 	}
 	for _, address := range []string{"/nothing", "/assets/", "/object?informer=none&name=a", "/objects?informer=none",
@@ -333,11 +336,16 @@ func TestWhatIsShownIsEscapedAndOnlyRead(t *testing.T) {
 
 func TestPageUnderAPrefix(t *testing.T) {
 	p := http.StripPrefix("/debug/informers", inspect.New())
-	w := httptest.NewRecorder()
-	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/informers", nil))
+	ask := func(address string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, address, nil)
+		r.Host = "127.0.0.1"
+		p.ServeHTTP(w, r)
+		return w
+	}
+	w := ask("/debug/informers")
 	assert.Equal(t, "/debug/informers/", w.Header().Get("Location"), "its links are relative")
-	w = httptest.NewRecorder()
-	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/informers?a=b", nil))
+	w = ask("/debug/informers?a=b")
 	assert.Equal(t, "/debug/informers/?a=b", w.Header().Get("Location"), "and leads somewhere else")
 }
 

@@ -54,6 +54,10 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
+	if !p.allows(r.Host) {
+		refuseHost(w, r.Host)
+		return
+	}
 	if r.URL.Path == "" { // as with StripPrefix of a path that ends with no slash
 		path, query, asked := strings.Cut(r.RequestURI, "?")
 		if asked {

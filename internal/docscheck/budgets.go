@@ -28,7 +28,7 @@ var budgets = map[string]exports{
 	"informer":                            {34, 38},
 	"informer/scoped":                     {5, 2},
 	"informer/clientgo":                   {30, 41},
-	"informer/inspect":                    {22, 4},
+	"informer/inspect":                    {23, 4},
 	"informer/ondemand":                   {18, 9},
 	"reflector":                           {40, 10},
 	"reflector/mapper":                    {8, 16},
