@@ -107,7 +107,7 @@ func ExampleIndex_Range() {
 }
 
 // A snapshot is one state of the cache, and never changes.
-func ExampleCache_Snapshot() {
+func ExampleView_Snapshot() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41")}, "41")
 
@@ -176,7 +176,7 @@ func (printer) Commit(commit *store.Commit[*corev1.Pod]) {
 }
 
 // A follower receives every commit once.
-func ExampleCache_Follow() {
+func ExampleView_Follow() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41")}, "41")
 
@@ -192,7 +192,7 @@ func ExampleCache_Follow() {
 }
 
 // WatchKey waits for a state of one object, without polling.
-func ExampleCache_WatchKey() {
+func ExampleView_WatchKey() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	_ = pods.Add(newPod("till", "", "41"))
 	key := store.Key{Namespace: "shop", Name: "till"}
