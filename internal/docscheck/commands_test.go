@@ -26,7 +26,7 @@ var elsewhere = map[string]*regexp.Regexp{
 	"what runs this":                         regexp.MustCompile(`^(?:\.ci/run |GOWORK=\$PWD/\.ci/go\.work go test )`),
 	"measures for minutes, and has tests":    regexp.MustCompile(`^go run -C internal/bench \. `),
 	"of a release":                           regexp.MustCompile(`^(?:\.ci/release |go list -m github\.com/kubereflector/)`),
-	"for a module of your own, with network": regexp.MustCompile(`^go (?:mod init|get) `),
+	"for a module of your own, with network": regexp.MustCompile(`^(?:go (?:mod (?:init|edit|tidy)|get)|git clone) `),
 	"needs a cluster":                        regexp.MustCompile(`^(?:(?:kubectl|curl) |go run \./docs/start/)`),
 	"goes on until Ctrl-C, and has a test":   regexp.MustCompile(`^go run \./examples/tour$`),
 }

@@ -1,8 +1,8 @@
 // Package docscheck checks the documentation of this repository. Its tests run each check on the
 // repository, and on small examples of each mistake.
 //
-//   - [Links], [Figures]: relative links lead to a file and its heading, and linked numbers are on
-//     the linked page.
+//   - [Links], [Figures]: relative links lead to a file and its heading, and linked numbers are in
+//     the linked section, as measured figures and not as goals.
 //   - [Excerpts], [Outputs]: Go on a page is in a file that the page links to, and tests expect the
 //     outputs that pages show.
 //   - [Mentions], [Tests], [Commands], [Examples]: names, tests, folders of commands and examples
@@ -12,8 +12,8 @@
 //     exists.
 //   - [Diagrams]: diagrams have the shared colours, and declare what they draw. The tests of
 //     internal/browser draw them with Mermaid, and check their width.
-//   - [Packages], [Names]: packages and exported names have comments, which staticcheck does not
-//     require.
+//   - [Packages], [Names], [Attached]: packages and exported names have comments, which staticcheck
+//     does not require, and go doc shows each testable example.
 //   - [Budgets]: packages export exactly as many names and methods as their budgets say.
 //
 // With -commands, TestCommandsPrintWhatThePagesSay runs the commands and programs of the pages. It

@@ -12,7 +12,7 @@ import (
 )
 
 var checks = map[string]func(*Repository) []string{
-	"Budgets": Budgets, "Commands": Commands, "Diagrams": Diagrams, "Examples": Examples, "Excerpts": Excerpts, "Figures": Figures, "Links": Links,
+	"Attached": Attached, "Budgets": Budgets, "Commands": Commands, "Diagrams": Diagrams, "Examples": Examples, "Excerpts": Excerpts, "Figures": Figures, "Links": Links,
 	"Mentions": Mentions, "Names": Names, "Outdated": Outdated, "Outputs": Outputs, "Packages": Packages, "Promises": Promises, "Tests": Tests,
 }
 
@@ -271,6 +271,23 @@ func TestLinksOfWhatIsNotOursAreNotFollowed(t *testing.T) {
 func TestFigures(t *testing.T) {
 	check(t, "Figures", map[string]string{
 		"README.md":     "[1.35](docs/speed.md#events) [0.1](docs/speed.md) [2](docs/none.md) [9](a.go) [12 cases](docs/speed.md)\n[35](docs/speed.md)",
-		"docs/speed.md": "| event | 1.35 |\n\nand 10.1",
+		"docs/speed.md": "## Events\n| event | 1.35 |\n\nand 10.1",
 	}, "README.md:1: docs/speed.md does not say 0.1", "README.md:2: docs/speed.md does not say 35")
+}
+
+func TestFiguresAreInTheLinkedSectionAndNoGoals(t *testing.T) {
+	check(t, "Figures", map[string]string{
+		"docs/page.md": "[0.25](speed.md#events) [0.20](speed.md#events) [0.30](speed.md#events) [7.5](speed.md#events) [8.5](speed.md#events)\n" +
+			"[1.01 to 1.16; 0.52](speed.md#events) [34.1 ms](speed.md#lists) [34 ms](speed.md#lists) [9.9](speed.md#events) [9.9](speed.md#none)\n" +
+			"[100](speed.md#events) [5](speed.md#events) [3](speed.md#lists)",
+		"docs/speed.md": "# Speed\n7.5\n## Events\nOne of 100.\n| case (5 pods) | ratio (goal) | goal |\n|--|--|--|\n| idle (5 pods) | 0.25 (0.20) | 0.30 |\n" +
+			"| events | 1.01 / 1.16 (0.85) | |\n### Many\n0.52\n```sh\n# 9.9\n```\n## Lists\n34.1 ms, 8.5 and 3.\n",
+	},
+		"docs/page.md:1: speed.md#events does not say 0.20",
+		"docs/page.md:1: speed.md#events does not say 0.30",
+		"docs/page.md:1: speed.md#events does not say 7.5",
+		"docs/page.md:1: speed.md#events does not say 8.5",
+		"docs/page.md:2: speed.md#events does not say 9.9",
+		"docs/page.md:2: speed.md#lists does not say 34",
+	)
 }

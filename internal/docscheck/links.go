@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -18,11 +17,7 @@ var (
 	// reference is [text][name]
 	reference = regexp.MustCompile(`[^\]\s]\]\[([^\]^][^\]]*)\]`)
 	// htmlLink is an HTML link or image; pages use HTML for images with a width.
-	htmlLink = regexp.MustCompile(`<(?:a|img|source)\s[^>]*?(?:href|src|srcset)=["']([^"']+)["']`)
-	// figure is a link whose text is a number.
-	figure = regexp.MustCompile(`\[(\d[\d.,]*)\]\(([^)#\s]+\.md)(?:#[^)\s]*)?\)`)
-	number = regexp.MustCompile(`\d[\d.,]*`)
-
+	htmlLink   = regexp.MustCompile(`<(?:a|img|source)\s[^>]*?(?:href|src|srcset)=["']([^"']+)["']`)
 	inlineCode = regexp.MustCompile("(`+)[^`].*?(`+)")
 	heading    = regexp.MustCompile(`^ {0,3}#{1,6}\s+(.+?)(?:\s+#+)?\s*$`)
 	markup     = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)|[*` + "`" + `]`)
@@ -125,19 +120,4 @@ func slug(heading string) string {
 	text := markup.ReplaceAllString(heading, "$1")
 	text = notInSlug.ReplaceAllString(strings.ToLower(text), "")
 	return strings.ReplaceAll(strings.TrimSpace(text), " ", "-")
-}
-
-// Figures returns one line for each link whose text is a number that the linked page does not
-// contain. This happens, for example, after a new measurement.
-func Figures(r *Repository) []string {
-	var problems []string
-	for _, line := range r.prose {
-		for _, match := range figure.FindAllStringSubmatch(line.text, -1) {
-			page, err := fs.ReadFile(r, path.Join(path.Dir(line.file), match[2]))
-			if err == nil && !slices.Contains(number.FindAllString(string(page), -1), match[1]) {
-				problems = append(problems, line.wrong("%s does not say %s", match[2], match[1]))
-			}
-		}
-	}
-	return problems
 }

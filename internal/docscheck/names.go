@@ -162,3 +162,57 @@ func Packages(r *Repository) []string {
 	slices.Sort(problems)
 	return problems
 }
+
+// Attached returns one line for each testable example that go doc shows nowhere, because its name
+// begins with no name of its package. For a method it needs the type that declares the method: go
+// doc shows a promoted method only there.
+func Attached(r *Repository) []string {
+	names := map[string]map[string]bool{} // by folder
+	for _, source := range r.sources {
+		if source.isTest() {
+			continue
+		}
+		known := names[source.folder()]
+		if known == nil {
+			known = map[string]bool{"": true}
+			names[source.folder()] = known
+		}
+		for _, s := range symbols(source.File) {
+			switch {
+			case !s.exported():
+			case s.kind == method:
+				known[s.of+"_"+s.name.Name] = true
+			default:
+				known[s.name.Name] = true
+			}
+		}
+	}
+	var problems []string
+	for _, source := range r.sources {
+		if !source.isTest() {
+			continue
+		}
+		for _, s := range symbols(source.File) {
+			of, found := strings.CutPrefix(s.name.Name, "Example")
+			if found && s.kind == topLevel && !attached(of, names[source.folder()]) {
+				line := source.at(r.positions.Position(s.name.Pos()).Offset)
+				problems = append(problems, line.wrong("go doc does not show %s: its package declares no %s", s.name.Name, strings.Replace(of, "_", ".", 1)))
+			}
+		}
+	}
+	return problems
+}
+
+// attached reports whether an example's name is a known one, perhaps with a suffix. A suffix begins
+// with a lower-case letter.
+func attached(of string, known map[string]bool) bool {
+	if known[of] {
+		return true
+	}
+	for i, c := range of {
+		if c == '_' && known[of[:i]] && i+1 < len(of) && of[i+1] >= 'a' && of[i+1] <= 'z' {
+			return true
+		}
+	}
+	return false
+}

@@ -122,3 +122,16 @@ const Size = 1
 	}
 	each(t, "Mentions", "docs/page.md", tests, map[string]string{"shelf/shelf.go": source})
 }
+
+func TestAttached(t *testing.T) {
+	check(t, "Attached", map[string]string{
+		"a/a.go": "package a\n\ntype View struct{}\n\nfunc (v *View) All() {}\n\ntype Cache struct{ View }\n\nfunc New() {}\n",
+		"a/a_test.go": "package a_test\n\nfunc Example() {}\nfunc Example_more() {}\nfunc ExampleNew() {}\nfunc ExampleNew_twice() {}\n" +
+			"func ExampleView_All() {}\nfunc ExampleView_All_more() {}\nfunc ExampleCache() {}\n" +
+			"func ExampleCache_All() {}\nfunc ExampleOther() {}\nfunc ExampleNew_Twice() {}\n",
+	},
+		"a/a_test.go:10: go doc does not show ExampleCache_All: its package declares no Cache.All",
+		"a/a_test.go:11: go doc does not show ExampleOther: its package declares no Other",
+		"a/a_test.go:12: go doc does not show ExampleNew_Twice: its package declares no New.Twice",
+	)
+}
