@@ -193,4 +193,28 @@ var mutants = []mutant{{
 	text:  "\tsyncFile(d) //",
 	with:  "\t//",
 	tests: []string{"./store/persist"},
+}, {
+	name:  "persist: a file that killed processes did not finish stays",
+	file:  "store/persist/unfinished.go",
+	text:  "if secondName(name, path) || isUnfinished(name) {",
+	with:  "if secondName(name, path) {",
+	tests: []string{"./store/persist"},
+}, {
+	name:  "persist: a store with a name like an unfinished file is removed",
+	file:  "store/persist/unfinished.go",
+	text:  "empty = err == nil && state.Transaction == 0",
+	with:  "empty = err == nil",
+	tests: []string{"./store/persist"},
+}, {
+	name:  "exactjson: a float without a fraction becomes an integer",
+	file:  "internal/exactjson/exactjson.go",
+	text:  "if f != math.Trunc(f) ||",
+	with:  "if f*0 == 0 ||",
+	tests: []string{"./internal/exactjson", "./store/persist"},
+}, {
+	name:  "inspect: the page is served for every host",
+	file:  "informer/inspect/routes.go",
+	text:  "if !p.allows(r.Host) {",
+	with:  "if !p.allows(r.Host) && false {",
+	tests: []string{"./informer/inspect"},
 }}
