@@ -412,9 +412,11 @@ func TestNameOfAFactoryIsInMetrics(t *testing.T) {
 	}
 }
 
-// byResource is a factory of dynamic or metadata informers.
+// byResource is a factory of dynamic or metadata informers, with the methods that client-go's
+// interfaces have in any version that is supported.
 type byResource interface {
 	Start(stop <-chan struct{})
+	StartWithContext(context.Context)
 	ForResource(schema.GroupVersionResource) informers.GenericInformer
 	WaitForCacheSync(stop <-chan struct{}) map[schema.GroupVersionResource]bool
 	Shutdown()
@@ -428,19 +430,19 @@ func TestFactoriesByResource(t *testing.T) {
 	}{
 		"dynamic": {
 			func(t *testing.T, server *reflectortest.Server) byResource {
-				return NewDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(server.Config()), 0)
+				return NewDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(server.Config()), 0).(byResource)
 			},
 			func(t *testing.T, server *reflectortest.Server) byResource {
-				return NewFilteredDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(server.Config()), 0, "shop", selectA)
+				return NewFilteredDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(server.Config()), 0, "shop", selectA).(byResource)
 			},
 			&unstructured.Unstructured{},
 		},
 		"metadata": {
 			func(t *testing.T, server *reflectortest.Server) byResource {
-				return NewMetadataSharedInformerFactory(metadata.NewForConfigOrDie(server.Config()), 0)
+				return NewMetadataSharedInformerFactory(metadata.NewForConfigOrDie(server.Config()), 0).(byResource)
 			},
 			func(t *testing.T, server *reflectortest.Server) byResource {
-				return NewFilteredMetadataSharedInformerFactory(metadata.NewForConfigOrDie(server.Config()), 0, "shop", selectA)
+				return NewFilteredMetadataSharedInformerFactory(metadata.NewForConfigOrDie(server.Config()), 0, "shop", selectA).(byResource)
 			},
 			&metav1.PartialObjectMetadata{},
 		},
@@ -470,7 +472,17 @@ func TestFactoriesByResource(t *testing.T) {
 				assert.True(t, i.Informer().IsStopped())
 				all.ForResource(corev1.SchemeGroupVersion.WithResource("secrets"))
 				all.Start(t.Context().Done()) // does nothing any more
+				all.StartWithContext(t.Context())
 				all.Shutdown()
+
+				again := scenario.all(t, server)
+				i = again.ForResource(configMaps)
+				ctx, cancel := context.WithCancel(t.Context())
+				again.StartWithContext(ctx)
+				assert.Equal(t, map[schema.GroupVersionResource]bool{configMaps: true}, again.WaitForCacheSync(t.Context().Done()))
+				cancel()
+				again.Shutdown()
+				assert.True(t, i.Informer().IsStopped())
 			})
 		})
 	}

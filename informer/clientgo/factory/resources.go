@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -107,7 +108,11 @@ func (f *resources) ForResource(resource schema.GroupVersionResource) GenericInf
 }
 
 // Start starts the informers that do not run yet.
-func (f *resources) Start(stop <-chan struct{}) {
+func (f *resources) Start(stop <-chan struct{}) { f.StartWithContext(wait.ContextForChannel(stop)) }
+
+// StartWithContext starts the informers that do not run yet. client-go's dynamic factory has it since
+// 0.38.
+func (f *resources) StartWithContext(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.shutDown {
@@ -117,7 +122,7 @@ func (f *resources) Start(stop <-chan struct{}) {
 		if f.started[resource] == nil {
 			i := generic.Informer()
 			f.started[resource] = i
-			f.running.Go(func() { i.Run(stop) })
+			f.running.Go(func() { i.RunWithContext(ctx) })
 		}
 	}
 }
