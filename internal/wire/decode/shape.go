@@ -66,10 +66,11 @@ func (s *shape) add(t reflect.Type) {
 }
 
 // foreign reports whether a type comes from a module whose methods may keep their argument without
-// a copy. The standard library and Kubernetes copy.
+// a copy. The standard library and Kubernetes copy. RawMessage of encoding/json is a type of jsontext
+// since Go 1.27.
 func foreign(t reflect.Type) bool {
 	switch path := t.PkgPath(); path {
-	case "encoding/json", "math/big", "net", "net/netip", "time":
+	case "encoding/json", "encoding/json/jsontext", "math/big", "net", "net/netip", "time":
 		return false
 	default:
 		return !strings.HasPrefix(path, "k8s.io/")
