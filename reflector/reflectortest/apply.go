@@ -69,7 +69,11 @@ func (c *call) merge(live, applied *unstructured.Unstructured) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	merged, err := manager.Apply(live, applied, c.Query.Get("fieldManager"), boolParam(c.Query, "force"))
+	config, err := c.resource.settable(applied, c.Subresource)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := manager.Apply(live, config, c.Query.Get("fieldManager"), boolParam(c.Query, "force"))
 	if err != nil {
 		return nil, err
 	}

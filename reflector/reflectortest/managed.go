@@ -1,6 +1,8 @@
 package reflectortest
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // The server computes managedFields from an object's first apply on, because an update with them
@@ -57,27 +58,19 @@ func (res *resource) fieldManager(subresource string) (*managedfields.FieldManag
 	if m := res.fieldManagers[subresource]; m != nil {
 		return m, nil
 	}
-	var types managedfields.TypeConverter
-	newManager, err := managedfields.NewDefaultFieldManager, error(nil)
-	if res.typed {
-		types = builtinTypes()
-	} else if types, err = res.typeConverter(); err != nil {
+	types, err := res.types()
+	if err != nil {
 		return nil, err
-	} else {
+	}
+	newManager := managedfields.NewDefaultFieldManager
+	if !res.typed {
 		newManager = managedfields.NewDefaultCRDFieldManager
 	}
-	var ignored *fieldpath.Set // fields that the write cannot set
-	switch {
-	case subresource == "status":
-		ignored = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
-	case res.Status:
-		ignored = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
-	default:
-		ignored = fieldpath.NewSet()
-	}
 	gvk := res.gvk()
-	m, err := newManager(types, oneVersion{}, oneVersion{}, res, gvk, gvk.GroupVersion(), subresource,
-		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(res.apiVersion()): fieldpath.NewExcludeSetFilter(ignored)})
+	// The last argument names the fields that a write cannot set, in types of structured-merge-diff,
+	// whose major version differs between the versions of client-go that this package supports. So
+	// keepStatus and settable leave these fields out of what the manager gets.
+	m, err := newManager(types, oneVersion{}, oneVersion{}, res, gvk, gvk.GroupVersion(), subresource, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +79,17 @@ func (res *resource) fieldManager(subresource string) (*managedfields.FieldManag
 	}
 	res.fieldManagers[subresource] = m
 	return m, nil
+}
+
+// types returns the schema of the kind for field managers. It needs the server's mu.
+func (res *resource) types() (types managedfields.TypeConverter, err error) {
+	if res.typed {
+		return builtinTypes(), nil
+	}
+	if res.converter == nil {
+		res.converter, err = res.typeConverter()
+	}
+	return res.converter, err
 }
 
 // builtinTypes parses the schemas of the built-in kinds at its first call.
@@ -139,6 +143,52 @@ func (res *resource) toUnstructured(obj object) (*unstructured.Unstructured, err
 	return u, nil
 }
 
+// keepStatus gives next the status of live if the status is a subresource. A write to another part
+// cannot change it, so that it takes no ownership of it. A write to the status needs no counterpart:
+// it is made of the stored object and the new status alone.
+func (res *resource) keepStatus(next, live *unstructured.Unstructured, subresource string) {
+	if !res.Status || subresource == "status" {
+		return
+	}
+	delete(next.Object, "status")
+	if status, ok := live.Object["status"]; ok {
+		next.Object["status"] = status
+	}
+}
+
+// settable returns the part of an applied configuration that its request can set: everything but the
+// status, or, for the status subresource, everything but metadata and spec. The rest must still have
+// the right types. It needs the server's mu.
+func (res *resource) settable(applied *unstructured.Unstructured, subresource string) (*unstructured.Unstructured, error) {
+	config := &unstructured.Unstructured{Object: maps.Clone(applied.Object)}
+	switch {
+	case subresource == "status":
+		delete(config.Object, "spec")
+		if metadata, ok := config.Object["metadata"].(map[string]any); ok {
+			metadata = maps.Clone(metadata)
+			maps.DeleteFunc(metadata, func(field string, _ any) bool { return !slices.Contains(checkedMetadata, field) })
+			config.Object["metadata"] = metadata
+		}
+	case res.Status:
+		delete(config.Object, "status")
+	}
+	if applied.GroupVersionKind() != res.gvk() || len(applied.GetManagedFields()) > 0 {
+		return config, nil // the field manager refuses it, before it looks at types
+	}
+	types, err := res.types()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := types.ObjectToTyped(applied); err != nil {
+		return nil, fmt.Errorf("failed to create typed patch object (%s/%s; %s): %w", applied.GetNamespace(), applied.GetName(), applied.GroupVersionKind(), err)
+	}
+	return config, nil
+}
+
+// checkedMetadata are the fields of metadata that the server compares with the object. Nobody owns
+// them.
+var checkedMetadata = []string{"name", "namespace", "uid", "resourceVersion", "managedFields"}
+
 // track gives obj, which replaces old, the managedFields of an update.
 func (res *resource) track(obj, old object, a author) error {
 	manager, err := res.fieldManager(a.subresource())
@@ -153,6 +203,7 @@ func (res *resource) track(obj, old object, a author) error {
 	if err != nil {
 		return err
 	}
+	res.keepStatus(next, live, a.subresource())
 	obj.SetManagedFields(managedFieldsOf(manager.UpdateNoErrors(live, next, a.manager.Value())))
 	return nil
 }

@@ -52,6 +52,7 @@ type resource struct {
 	unannounced      bool // served, but absent from discovery
 
 	fieldManagers map[string]*managedfields.FieldManager // by subresource; made at their first use
+	converter     managedfields.TypeConverter            // of a kind that is not built in; made at its first use
 	history       history
 }
 

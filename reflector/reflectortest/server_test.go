@@ -352,6 +352,28 @@ func TestFirstApplyNamesEarlierWriters(t *testing.T) {
 	})
 }
 
+// TestDirectWritesOwnNoStatus leaves the status to those who write it by its subresource, although
+// Create and Update of the server write it with the rest of the object.
+func TestDirectWritesOwnNoStatus(t *testing.T) {
+	t.Parallel()
+	s := reflectortest.Start(t)
+	client := kubernetes.NewForConfigOrDie(s.Config()).CoreV1().Pods("ns")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Message: "1"}}
+	require.NoError(t, s.Create(pod))
+	pod.Status.Message = "2"
+	require.NoError(t, s.Update(pod))
+	pod, err := client.ApplyStatus(t.Context(), applycorev1.Pod("a", "ns").WithStatus(applycorev1.PodStatus().WithMessage("3")), metav1.ApplyOptions{FieldManager: "mine"})
+	require.NoError(t, err, "nobody owned the status")
+	require.Equal(t, "3", pod.Status.Message)
+	pod.Status.Message = "4"
+	require.NoError(t, s.Update(pod))
+	owned := map[string]string{}
+	for _, entry := range pod.ManagedFields {
+		owned[entry.Manager] = entry.FieldsV1.GetRawString()
+	}
+	require.Equal(t, map[string]string{"reflectortest": `{"f:spec":{"f:nodeName":{}}}`, "mine": `{"f:status":{"f:message":{}}}`}, owned)
+}
+
 // TestFirstApplyAfterCompaction gives the fields of the oldest known version to its writer.
 func TestFirstApplyAfterCompaction(t *testing.T) {
 	t.Parallel()
