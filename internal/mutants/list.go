@@ -152,6 +152,30 @@ var mutants = []mutant{{
 	with:  "from.all(1 << 40)",
 	tests: []string{"./internal/wire/stream", "./reflector/client", "./reflector"},
 }, {
+	name:  "reflectortest: a write to the whole object owns its status",
+	file:  "reflector/reflectortest/managed.go",
+	text:  "\tres.keepStatus(next, live, a.subresource())\n",
+	with:  "",
+	tests: []string{"./reflector/reflectortest"},
+}, {
+	name:  "reflectortest: an apply to the status owns the spec",
+	file:  "reflector/reflectortest/managed.go",
+	text:  "delete(config.Object, \"spec\")",
+	with:  "",
+	tests: []string{"./reflector/reflectortest/conformance"},
+}, {
+	name:  "reflectortest: an apply owns the status",
+	file:  "reflector/reflectortest/managed.go",
+	text:  "delete(config.Object, \"status\")",
+	with:  "",
+	tests: []string{"./reflector/reflectortest/conformance"},
+}, {
+	name:  "reflectortest: the part that an apply cannot set may have any type",
+	file:  "reflector/reflectortest/managed.go",
+	text:  "types.ObjectToTyped(applied); err != nil {",
+	with:  "types.ObjectToTyped(applied); err != nil && false {",
+	tests: []string{"./reflector/reflectortest/conformance"},
+}, {
 	name:  "store: a deletion makes no room in the budget for the same batch",
 	file:  "store/budget.go",
 	text:  "b.planned -= b.was(c, key)",
