@@ -34,7 +34,7 @@
 //
 // The generated informers of client-go have no public access to their parts, so this package reads
 // unexported fields of them. In a version of client-go that has other fields, client-go's informers
-// run, and a line of klog says so. Versions 0.36 and 0.37 are tested.
+// run, and a line of klog says so. Versions 0.36 and 0.37 are tested, and a pre-release of 0.38.
 //
 // # Concurrency
 //

@@ -26,7 +26,7 @@ var plain = reflect.TypeOf(cache.NewSharedIndexInformer(nil, nil, 0, nil))
 
 // partsOf returns the parts of an informer of client-go, and false for any other informer, for an
 // informer that has handlers, or if client-go's informer has no longer the fields that it has in
-// 0.36 and 0.37.
+// 0.36 to 0.38.
 func partsOf(informer cache.SharedIndexInformer) (p parts, ok bool) {
 	of := reflect.ValueOf(informer)
 	for of.Kind() == reflect.Pointer && !of.IsNil() && of.Type() != plain && of.Type().Elem().PkgPath() == plain.Elem().PkgPath() {
