@@ -140,6 +140,42 @@ var mutants = []mutant{{
 	with:  "if !r.batching ||",
 	tests: []string{"./reflector"},
 }, {
+	name:  "client: a scope that does not fit is not asked for again",
+	file:  "reflector/client/request.go",
+	text:  "(doubted || misfit(to) != nil) {",
+	with:  "doubted {",
+	tests: []string{"./reflector/client"},
+}, {
+	name:  "client: a kind that does not fit is not asked for again",
+	file:  "reflector/client/request.go",
+	text:  "(doubted || misfit(to) != nil) {",
+	with:  "(doubted && false || misfit(to) != nil) {",
+	tests: []string{"./reflector/client"},
+}, {
+	name:  "client: a doubted scope is forgotten while discovery fails",
+	file:  "reflector/client/finder.go",
+	text:  "\tif known != (found{}) { // and doubted\n",
+	with:  "\tif known != (found{}) { // and doubted\n\t\tf.remember(found{}, known)\n",
+	tests: []string{"./reflector/client"},
+}, {
+	name:  "client: the message of a refused discovery is lost",
+	file:  "reflector/client/generated.go",
+	text:  "err = cmp.Or(result.Error(), err)",
+	with:  "err = cmp.Or(err, result.Error())",
+	tests: []string{"./reflector/client"},
+}, {
+	name:  "mapper: a group that does not answer is missing",
+	file:  "reflector/mapper/answers.go",
+	text:  "if concerns(group) {",
+	with:  "if concerns(group) && false {",
+	tests: []string{"./reflector/mapper"},
+}, {
+	name:  "mapper: a group that does not answer is forgotten",
+	file:  "reflector/mapper/answers.go",
+	text:  "if before, ok := m.groups[group]; ok {",
+	with:  "if before, ok := m.groups[group]; ok && false {",
+	tests: []string{"./reflector/mapper"},
+}, {
 	name:  "client: the rate limit applies to watches",
 	file:  "reflector/client/request.go",
 	text:  "\t\t\trequest.Throttle(nil)\n",

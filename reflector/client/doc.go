@@ -31,6 +31,18 @@
 // wants it to be tried again. A reconciler does so with its back-off. If the server accepted a
 // write and its answer is unreadable, the error says so.
 //
+// # Guarantees
+//
+//   - client-C1: What a client learned from discovery is asked again before it refuses a request for
+//     good. If a CustomResourceDefinition is deleted and created with another scope, another plural,
+//     or another kind for the same plural, requests go to the new resource: with the next request
+//     that is refused because of the scope, after two answers of another kind, or after a 404. The
+//     client asks at most once in ten seconds, and keeps what it knows while discovery fails.
+//   - client-C2: While the server does not serve a kind, the client asks discovery again after a
+//     second at first, later after a quarter of the time since the first question, and at most once
+//     in ten seconds. A reflector that waits for its first list pauses no longer than it has waited
+//     already. So a definition that is installed three seconds after the start is found in seconds.
+//
 // # Errors
 //
 // Errors of requests name the resource and the key, have at most 1 KiB, and quote no value of an

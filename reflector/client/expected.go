@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,7 +16,8 @@ import (
 
 // MismatchError means that the server sent an object of another kind, API group, namespace or name
 // than the client requested. The reflector stores nothing more from that list or watch, and lists
-// again after a back-off.
+// again after a back-off. After another kind, the Resource first asks discovery which kind the
+// resource has by now, or which resource the kind has, at most once in ten seconds.
 type MismatchError struct {
 	// What names the difference: "kind", "API group", "namespace" or "name".
 	What string
@@ -36,7 +39,31 @@ type expected struct {
 	generated bool
 	partial   bool   // T is PartialObjectMetadata, to which the server may convert objects
 	given     string // the kind from the caller or from T's name; empty if unknown
-	learned   atomic.Pointer[string]
+	learned   *learned
+}
+
+// learned is what the answers of the server say about the kind of a resource. All views share it.
+type learned struct {
+	kind atomic.Pointer[string] // that of the first object; nil before
+	// doubts counts the answers since the last object of the expected kind that were of another
+	// kind, or refused a write as malformed. A definition may have been deleted and created with
+	// another kind for the same plural.
+	doubts atomic.Int32
+
+	mu    sync.Mutex // protects asked
+	asked time.Time  // when discovery was last asked for the kind of the resource
+}
+
+// rested reports whether discovery may be asked for the kind, and records that it is.
+func (l *learned) rested() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if !l.asked.IsZero() && now.Sub(l.asked) < resetInterval {
+		return false
+	}
+	l.asked = now
+	return true
 }
 
 // expect sets the expectations before the first answer. A generated type has the name of its kind.
@@ -66,17 +93,21 @@ func (x *expected) check(kind metav1.TypeMeta) error {
 	}
 	want := x.given
 	if want == "" && kind.Kind != "Status" && len(kind.Kind) <= stream.MaxName {
-		learned := x.learned.Load()
+		learned := x.learned.kind.Load()
 		if learned == nil {
-			x.learned.CompareAndSwap(nil, &kind.Kind)
-			learned = x.learned.Load()
+			x.learned.kind.CompareAndSwap(nil, &kind.Kind)
+			learned = x.learned.kind.Load()
 		}
 		if learned != nil {
 			want = *learned
 		}
 	}
 	if !strings.EqualFold(want, kind.Kind) {
+		x.learned.doubts.Add(1)
 		return &MismatchError{What: "kind", Want: want, Got: stream.Cut(kind.Kind, stream.MaxName)}
+	}
+	if x.learned.doubts.Load() != 0 {
+		x.learned.doubts.Store(0)
 	}
 	return nil
 }

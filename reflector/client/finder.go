@@ -9,25 +9,39 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/restguard"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// found is what discovery says of a kind. The zero value says nothing.
+type found struct {
+	resource   string
+	namespaced bool
+}
+
 // finder finds the resource of a kind by discovery, and remembers it. All views of a client share
 // one finder.
+//
+// What it remembers may become wrong: a CustomResourceDefinition can be deleted and created with
+// another scope, another plural, or another kind for the same plural (kubernetes/kubernetes#105394).
+// A request that the server refuses as unknown shows that, and so does an object of another kind.
+// But a request that the Resource refuses because of the scope never reaches the server. So find
+// takes a doubt about what it remembered, and asks discovery again before such a refusal.
 type finder struct {
 	kind schema.GroupVersionKind
 	from directory
-	turn chan struct{} // capacity 1: held by the goroutine that asks the directory; protects missed and renewed
+	turn chan struct{} // capacity 1: held by the goroutine that asks the directory; protects missed, waits and renewed
 
-	missed  bool      // the last answer was that the kind does not exist
-	renewed time.Time // the last renewal
+	missed  bool           // the last answer was that the kind does not exist
+	waits   restguard.Pace // of renewals while the kind does not exist
+	renewed time.Time      // the last other renewal, or doubt
 
-	mu         sync.Mutex // protects the fields below
-	found      string
-	namespaced bool   // of the found resource
-	gone       string // a resource found earlier that the server no longer serves
+	mu    sync.Mutex // protects the fields below
+	known found
+	gone  found // found earlier, and the server no longer serves it
 }
 
 func newFinder(kind schema.GroupVersionKind, from directory) *finder {
@@ -36,19 +50,25 @@ func newFinder(kind schema.GroupVersionKind, from directory) *finder {
 
 // directory maps a kind to its resource.
 type directory interface {
-	// find returns the name of the resource and whether it is namespaced. The error is an
-	// ErrNotServed if the kind does not exist. A finder calls find and renew by one goroutine at a time.
-	find(ctx context.Context, kind schema.GroupVersionKind) (resource string, namespaced bool, err error)
+	// find returns the resource. The error is an ErrNotServed if the kind does not exist. A finder
+	// calls find and renew by one goroutine at a time.
+	find(ctx context.Context, kind schema.GroupVersionKind) (found, error)
 	// renew discards cached answers, so that the next find asks the server again. It returns false
 	// if there is nothing to discard.
 	renew(ctx context.Context) bool
 }
 
-// known returns the resource if the finder knows it, and the name of the one that is gone.
-func (f *finder) known() (found string, namespaced bool, gone string) {
+// remembered returns the resource if the finder knows it, and the one that is gone.
+func (f *finder) remembered() (known, gone found) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.found, f.namespaced, f.gone
+	return f.known, f.gone
+}
+
+func (f *finder) remember(known, gone found) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known, f.gone = known, gone
 }
 
 // forget records that the server no longer serves a resource. The kind may now have another
@@ -56,70 +76,90 @@ func (f *finder) known() (found string, namespaced bool, gone string) {
 func (f *finder) forget(resource string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.found == resource {
-		f.found, f.gone = "", resource
+	if f.known.resource == resource {
+		f.known, f.gone = found{}, f.known
 	}
 }
 
-// find returns the name of the resource, and whether it has namespaces. Only one goroutine at a time
-// asks the directory: client-go's mapper holds a lock during discovery, and a goroutine that waits
-// for that lock does not notice the end of ctx. Callers can still wait for that lock if the
-// resources of several finders share the mapper.
-func (f *finder) find(ctx context.Context) (resource string, namespaced bool, err error) {
-	if found, namespaced, _ := f.known(); found != "" {
-		return found, namespaced, nil
+// find returns the resource of the kind, and whether this call asked the directory for it. A doubt
+// is an earlier answer that something contradicts. It is asked for again, but not within
+// resetInterval: until then the doubted answer stands. If the server does not answer, the finder
+// returns the error and keeps what it knows.
+//
+// Only one goroutine at a time asks the directory: client-go's mapper holds a lock during
+// discovery, and a goroutine that waits for that lock does not notice the end of ctx. Callers can
+// still wait for that lock if the resources of several finders share the mapper.
+func (f *finder) find(ctx context.Context, doubt found) (answer found, asked bool, err error) {
+	if known, _ := f.remembered(); known != (found{}) && known != doubt {
+		return known, false, nil
 	}
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()
 	case <-ctx.Done():
-		return "", false, fmt.Errorf("discovery of %s: %w", f.kind, ctx.Err())
+		return found{}, false, fmt.Errorf("discovery of %s: %w", f.kind, ctx.Err())
 	}
-	found, namespaced, gone := f.known()
-	if found != "" {
-		return found, namespaced, nil
+	known, gone := f.remembered()
+	if known != (found{}) && known != doubt {
+		return known, false, nil
 	}
-	resource, namespaced, err = f.from.find(ctx, f.kind)
+	if known != (found{}) { // and doubted
+		if !f.rested() {
+			return known, false, nil
+		}
+		gone = known
+	}
+	answer, err = f.from.find(ctx, f.kind)
 	// Another goroutine may have renewed the directory already, so ask it first.
-	same := err == nil && resource == gone || f.missed && errors.Is(err, protocol.ErrNotServed)
-	if same && f.renew(ctx) {
-		resource, namespaced, err = f.from.find(ctx, f.kind)
+	switch {
+	case err == nil && answer == gone && (known != (found{}) || f.rested()),
+		f.missed && errors.Is(err, protocol.ErrNotServed) && f.waits.Due(time.Now()):
+		if f.from.renew(ctx) {
+			answer, err = f.from.find(ctx, f.kind)
+		}
 	}
 	f.missed = errors.Is(err, protocol.ErrNotServed)
 	switch {
 	case f.missed:
-		return "", false, err
+		f.remember(found{}, gone)
+		return found{}, true, err
 	case err != nil:
-		return "", false, fmt.Errorf("discovery of %s: %w", f.kind, err)
+		if _, named := errors.AsType[*DiscoveryError](err); !named && !errors.Is(err, errSeveralResources) {
+			err = &DiscoveryError{Kind: f.kind, Err: stream.Bound(err)}
+		}
+		return found{}, true, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.found, f.namespaced, f.gone = resource, namespaced, ""
-	return resource, namespaced, nil
+	f.waits = restguard.Pace{}
+	f.remember(answer, found{})
+	return answer, true, nil
 }
 
-// renew renews the directory, but not within resetInterval: the requests of all views would discover
-// everything again while the server does not serve the kind.
-func (f *finder) renew(ctx context.Context) bool {
-	if !f.renewed.IsZero() && time.Since(f.renewed) < resetInterval || !f.from.renew(ctx) {
+// rested reports whether an answer of discovery may be asked for again, and records that it is.
+// Otherwise the requests of all views would discover everything again while they fail.
+func (f *finder) rested() bool {
+	now := time.Now()
+	if !f.renewed.IsZero() && now.Sub(f.renewed) < resetInterval {
 		return false
 	}
-	f.renewed = time.Now()
+	f.renewed = now
 	return true
 }
+
+// resetInterval is the minimum time between two questions about an answer that is doubted.
+const resetInterval = 10 * time.Second
 
 // mapped is a directory that uses a REST mapper, which other resources may use as well.
 type mapped struct{ meta.RESTMapper }
 
-func (m mapped) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
+func (m mapped) find(ctx context.Context, kind schema.GroupVersionKind) (found, error) {
 	mapping, err := m.mapping(ctx, kind)
 	if meta.IsNoMatchError(err) {
-		return "", false, fmt.Errorf("%w: %w", protocol.ErrNotServed, err)
+		return found{}, fmt.Errorf("%w: %w", protocol.ErrNotServed, err)
 	}
 	if err != nil {
-		return "", false, err
+		return found{}, err
 	}
-	return mapping.Resource.Resource, mapping.Scope.Name() != meta.RESTScopeNameRoot, nil
+	return found{mapping.Resource.Resource, mapping.Scope.Name() != meta.RESTScopeNameRoot}, nil
 }
 
 // mapping passes the context to a mapper that takes one. client-go 0.36 has no name for such a mapper.
@@ -148,17 +188,13 @@ func (m mapped) renew(ctx context.Context) bool {
 	return true
 }
 
-// resetInterval is the minimum time between renewals by one finder, and between resets of a mapper
-// that resources may share. Without it, a hundred kinds that are not installed would make all other
-// users wait for discovery all the time.
-const resetInterval = 10 * time.Second
-
-// resets records when mappers were reset, for resetInterval.
+// resets has the pace of each mapper that resources share. Without it, a hundred kinds that are not
+// installed would make all other users of a mapper wait for discovery all the time.
 var resets resetTimes
 
 type resetTimes struct {
-	mu   sync.Mutex        // protects last
-	last map[any]time.Time // by mapper
+	mu    sync.Mutex              // protects paces
+	paces map[any]*restguard.Pace // by mapper
 }
 
 // due reports whether a mapper may be reset. If so, it records a reset now.
@@ -169,13 +205,13 @@ func (r *resetTimes) due(mapper any) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(r.last, func(_ any, at time.Time) bool { return now.Sub(at) >= resetInterval })
-	if _, lately := r.last[mapper]; lately {
-		return false
+	// So that the map does not keep mappers for ever. An idle pace begins anew anyway.
+	maps.DeleteFunc(r.paces, func(_ any, p *restguard.Pace) bool { return p.Idle(now) })
+	if r.paces == nil {
+		r.paces = make(map[any]*restguard.Pace)
 	}
-	if r.last == nil {
-		r.last = make(map[any]time.Time)
+	if r.paces[mapper] == nil {
+		r.paces[mapper] = &restguard.Pace{}
 	}
-	r.last[mapper] = now
-	return true
+	return r.paces[mapper].Due(now)
 }

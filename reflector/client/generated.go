@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,41 +74,57 @@ type listed struct {
 	resources []metav1.APIResource
 }
 
-func (l *listed) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
-	if err := l.ask(ctx, kind.GroupVersion()); err != nil {
-		return "", false, err
+func (l *listed) find(ctx context.Context, kind schema.GroupVersionKind) (found, error) {
+	if err := l.ask(ctx, kind); err != nil {
+		return found{}, err
 	}
-	found := slices.DeleteFunc(slices.Clone(l.resources), func(r metav1.APIResource) bool {
+	all := slices.DeleteFunc(slices.Clone(l.resources), func(r metav1.APIResource) bool {
 		return r.Kind != kind.Kind || strings.Contains(r.Name, "/")
 	})
-	if len(found) > 1 {
-		found = slices.DeleteFunc(found, func(r metav1.APIResource) bool { return !slices.Contains(r.Verbs, "list") })
+	if len(all) > 1 {
+		all = slices.DeleteFunc(all, func(r metav1.APIResource) bool { return !slices.Contains(r.Verbs, "list") })
 	}
-	switch len(found) {
+	switch len(all) {
 	case 0:
-		return "", false, fmt.Errorf("%w: no resource of %s has the kind %s", protocol.ErrNotServed, kind.GroupVersion(), kind.Kind)
+		return found{}, fmt.Errorf("%w: no resource of %s has the kind %s", protocol.ErrNotServed, kind.GroupVersion(), kind.Kind)
 	case 1:
-		return found[0].Name, found[0].Namespaced, nil
+		return found{all[0].Name, all[0].Namespaced}, nil
 	}
-	return "", false, errSeveralResources
+	return found{}, errSeveralResources
+}
+
+// kindOf returns the kind of a resource, or an empty string if the list does not have the resource.
+func (l *listed) kindOf(ctx context.Context, resource schema.GroupVersionResource) (string, error) {
+	if err := l.ask(ctx, resource.GroupVersion().WithKind("")); err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(l.resources, func(r metav1.APIResource) bool { return r.Name == resource.Resource })
+	if i < 0 {
+		return "", nil
+	}
+	return l.resources[i].Kind, nil
 }
 
 // ask requests the list unless it is known. client-go's discovery client takes no context in 0.36.
-func (l *listed) ask(ctx context.Context, version schema.GroupVersion) error {
+func (l *listed) ask(ctx context.Context, kind schema.GroupVersionKind) error {
 	if l.answered {
 		return nil
 	}
-	path := "/apis/" + version.String()
-	if version.Group == "" {
-		path = "/api/" + version.Version
+	path := "/apis/" + kind.GroupVersion().String()
+	if kind.Group == "" {
+		path = "/api/" + kind.Version
+	}
+	result := l.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx)
+	answer, err := result.Raw()
+	if err != nil {
+		err = cmp.Or(result.Error(), err) // Raw does not read the server's Status, which says why
 	}
 	var list metav1.APIResourceList
-	answer, err := l.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if err == nil {
 		err = json.Unmarshal(answer, &list)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return err
+		return &DiscoveryError{Kind: kind, Path: path, Err: stream.Bound(err)}
 	}
 	l.answered, l.resources = true, list.APIResources
 	return nil

@@ -32,7 +32,8 @@ var (
 // For sends no request. The first request that needs the resource finds its name by discovery. If
 // the server does not serve the kind yet, that request fails with [reflector.ErrNotServed], and the
 // reflector retries it as usual. The Resource asks the server once. It asks again after such a
-// failure, or when the server no longer knows the resource: see [WithRESTMapper].
+// failure, when the server no longer knows the resource, and when the scope or the kind does not fit
+// any more: see client-C1 in the package documentation.
 //
 // For returns [ErrNoKind] if the kind is not known, and the errors of [ForResource].
 func For[T source.Object](config *rest.Config, opts ...ResourceOption) (*Resource[T], error) {
@@ -69,7 +70,7 @@ func (r *Resource[T]) In(namespace string) *Resource[T] {
 	in := &Resource[T]{
 		rest: r.rest, resource: r.resource, namespace: namespace, name: r.name, kind: r.kind, finder: r.finder, options: r.options,
 		codec: r.codec, protobuf: r.protobuf, decoders: r.decoders, oneDecoders: r.oneDecoders,
-		expected: expected{version: r.expected.version, generated: r.expected.generated, partial: r.expected.partial, given: r.expected.given},
+		expected: expected{version: r.expected.version, generated: r.expected.generated, partial: r.expected.partial, given: r.expected.given, learned: r.expected.learned},
 	}
 	in.onlyJSON.Store(r.onlyJSON.Load())
 	return in

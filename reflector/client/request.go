@@ -76,18 +76,41 @@ func newMetaScheme() *runtime.Scheme {
 // watch. An empty namespace means all namespaces, or a resource without namespaces.
 func (r *Resource[T]) plural(ctx context.Context, namespace string, oneObject bool) (string, error) {
 	if r.finder == nil {
+		r.relearn(ctx)
 		return r.resource, nil
 	}
-	resource, namespaced, err := r.finder.find(ctx)
-	switch {
-	case err != nil:
-		return "", err
-	case namespace != "" && !namespaced:
-		return "", fmt.Errorf("%s: %w", r.finder.kind, ErrClusterScoped)
-	case namespace == "" && namespaced && oneObject:
-		return "", ErrNoNamespace
+	misfit := func(to found) error {
+		switch {
+		case namespace != "" && !to.namespaced:
+			return fmt.Errorf("%s: %w", r.finder.kind, ErrClusterScoped)
+		case namespace == "" && to.namespaced && oneObject:
+			return ErrNoNamespace
+		}
+		return nil
 	}
-	return resource, nil
+	to, asked, err := r.finder.find(ctx, found{})
+	if doubted := r.expected.learned.doubts.Swap(0) > 0; err == nil && !asked && (doubted || misfit(to) != nil) {
+		to, _, err = r.finder.find(ctx, to)
+	}
+	if err == nil {
+		err = misfit(to)
+	}
+	return to.resource, err
+}
+
+// relearn asks discovery for the kind of the resource if two answers in a row were of another kind
+// than the first object; a single one may be a stray. Without an answer of discovery, the kind of
+// the first object stays.
+func (r *Resource[T]) relearn(ctx context.Context) {
+	l := r.expected.learned
+	if l.doubts.Load() < 2 || r.expected.given != "" || !l.rested() {
+		return
+	}
+	kind, err := (&listed{rest: r.rest}).kindOf(ctx, r.expected.version.WithResource(r.resource))
+	if err == nil && kind != "" {
+		l.kind.Store(&kind)
+		l.doubts.Store(0)
+	}
 }
 
 // missed discards what the Resource knows about the kind if err says that the server does not know
@@ -96,7 +119,7 @@ func (r *Resource[T]) missed(resource string, err error) {
 	if !isResourceMissing(err) {
 		return
 	}
-	r.expected.learned.Store(nil)
+	r.expected.learned.kind.Store(nil)
 	if r.finder != nil {
 		r.finder.forget(resource)
 	}
@@ -107,10 +130,29 @@ func (r *Resource[T]) missed(resource string, err error) {
 // such a kind in a request without a namespace. That 404 does not mean that the object is gone.
 func (r *Resource[T]) failedOne(resource, namespace string, err error) error {
 	r.missed(resource, err)
+	if isOfAnotherKind(err) {
+		r.expected.learned.doubts.Add(1)
+	}
 	if r.finder == nil && namespace == "" && isResourceMissing(err) {
 		return fmt.Errorf("%w: server does not know the resource without a namespace: %v", ErrNoNamespace, err)
 	}
 	return err
+}
+
+// isOfAnotherKind reports whether an error may say that a resource has another kind than the object
+// that was sent. A server that cannot decode the object says 400, and the validation of custom
+// resources says 422.
+func isOfAnotherKind(err error) bool {
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsBadRequest(err):
+		return true
+	case !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil:
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field == "kind" || c.Field == "apiVersion"
+	})
 }
 
 // isResourceMissing reports whether an error says that the server does not know a resource. If only

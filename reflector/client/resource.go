@@ -129,6 +129,7 @@ func newResource[T source.Object](t reflect.Type, resource schema.GroupVersionRe
 		resource: resource.Resource, namespace: namespace,
 		name: resource.GroupResource().String() + "/" + resource.Version, options: o,
 		decoders: new(stream.Pool[T]), oneDecoders: new(stream.Pool[T]),
+		expected: expected{learned: new(learned)},
 	}
 	if kind, err := kindOf(t, &o); err == nil && kind.GroupVersion() == resource.GroupVersion() {
 		r.kind = kind

@@ -13,10 +13,13 @@ func (m *Mapper) Reset() { m.ResetWithContext(context.Background()) }
 // ResetWithContext is [Mapper.Reset]. It does nothing if ctx ends while another goroutine uses the
 // mapper.
 func (m *Mapper) ResetWithContext(ctx context.Context) {
-	_, _ = use(ctx, m, func(meta.RESTMapper) (struct{}, error) {
-		m.of.Reset()
-		return struct{}{}, nil
-	})
+	select {
+	case m.turn <- struct{}{}:
+		m.client.Invalidate()
+		m.answers = answers{waits: m.waits}
+		<-m.turn
+	case <-ctx.Done():
+	}
 }
 
 // KindFor returns the kind of a resource.
@@ -26,7 +29,7 @@ func (m *Mapper) KindFor(resource schema.GroupVersionResource) (schema.GroupVers
 
 // KindForWithContext returns the kind of a resource.
 func (m *Mapper) KindForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	return use(ctx, m, func(of meta.RESTMapper) (schema.GroupVersionKind, error) {
+	return use(ctx, m, ofResource(resource), func(of meta.RESTMapper) (schema.GroupVersionKind, error) {
 		return of.KindFor(resource)
 	})
 }
@@ -38,8 +41,12 @@ func (m *Mapper) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupV
 
 // KindsForWithContext returns the possible kinds of a resource, the preferred one first.
 func (m *Mapper) KindsForWithContext(ctx context.Context, resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
-	return use(ctx, m, func(of meta.RESTMapper) ([]schema.GroupVersionKind, error) {
-		return of.KindsFor(resource)
+	return use(ctx, m, ofResource(resource), func(of meta.RESTMapper) ([]schema.GroupVersionKind, error) {
+		all, err := of.KindsFor(resource)
+		if len(all) == 0 && err == nil {
+			err = &meta.NoResourceMatchError{PartialResource: resource}
+		}
+		return all, err
 	})
 }
 
@@ -50,7 +57,7 @@ func (m *Mapper) ResourceFor(resource schema.GroupVersionResource) (schema.Group
 
 // ResourceForWithContext completes a partial resource.
 func (m *Mapper) ResourceForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionResource, error) {
-	return use(ctx, m, func(of meta.RESTMapper) (schema.GroupVersionResource, error) {
+	return use(ctx, m, ofResource(resource), func(of meta.RESTMapper) (schema.GroupVersionResource, error) {
 		return of.ResourceFor(resource)
 	})
 }
@@ -63,8 +70,12 @@ func (m *Mapper) ResourcesFor(resource schema.GroupVersionResource) ([]schema.Gr
 // ResourcesForWithContext returns the resources that match a partial resource, the preferred one
 // first.
 func (m *Mapper) ResourcesForWithContext(ctx context.Context, resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
-	return use(ctx, m, func(of meta.RESTMapper) ([]schema.GroupVersionResource, error) {
-		return of.ResourcesFor(resource)
+	return use(ctx, m, ofResource(resource), func(of meta.RESTMapper) ([]schema.GroupVersionResource, error) {
+		all, err := of.ResourcesFor(resource)
+		if len(all) == 0 && err == nil {
+			err = &meta.NoResourceMatchError{PartialResource: resource}
+		}
+		return all, err
 	})
 }
 
@@ -75,7 +86,7 @@ func (m *Mapper) ResourceSingularizer(resource string) (string, error) {
 
 // ResourceSingularizerWithContext returns the singular of a resource.
 func (m *Mapper) ResourceSingularizerWithContext(ctx context.Context, resource string) (string, error) {
-	return use(ctx, m, func(of meta.RESTMapper) (string, error) {
+	return use(ctx, m, anyGroup, func(of meta.RESTMapper) (string, error) {
 		return of.ResourceSingularizer(resource)
 	})
 }
@@ -89,7 +100,7 @@ func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 // RESTMappingWithContext returns the resource of a kind. It uses the first of the given versions
 // that the server serves, or the server's preferred version without versions.
 func (m *Mapper) RESTMappingWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return use(ctx, m, func(of meta.RESTMapper) (*meta.RESTMapping, error) {
+	return use(ctx, m, ofKind(kind, versions), func(of meta.RESTMapper) (*meta.RESTMapping, error) {
 		return of.RESTMapping(kind, versions...)
 	})
 }
@@ -101,7 +112,7 @@ func (m *Mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*met
 
 // RESTMappingsWithContext returns all resources of a kind.
 func (m *Mapper) RESTMappingsWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	return use(ctx, m, func(of meta.RESTMapper) ([]*meta.RESTMapping, error) {
+	return use(ctx, m, ofKind(kind, versions), func(of meta.RESTMapper) ([]*meta.RESTMapping, error) {
 		return of.RESTMappings(kind, versions...)
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/discovery/cached/disk"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/homedir"
 )
 
@@ -56,12 +55,18 @@ var ErrNoDirectory = errors.New("there is no home directory and no KUBECACHEDIR:
 // Mapper is a REST mapper. Create one with [OnDisk] or [InMemory]. Each method without a context
 // calls the method with a context and passes [context.Background].
 type Mapper struct {
-	// turn is a semaphore that protects of. The mapper in of holds a lock while it sends requests.
-	// A goroutine that waits for that lock would not notice the end of its context.
-	turn chan struct{}
-	of   *restmapper.DeferredDiscoveryRESTMapper
+	// turn is a semaphore that protects the fields of answers. The client holds a lock while it
+	// sends requests, and a goroutine that waits for that lock would not notice the end of its
+	// context.
+	turn   chan struct{}
+	client discovery.CachedDiscoveryInterface
+	// live is nil for a client in memory. The client on disk does not say which groups of an
+	// aggregated answer are stale.
+	live discovery.AggregatedDiscoveryInterface
+	answers
 
-	caller atomic.Pointer[context.Context] // the context of the goroutine that has the turn
+	caller  atomic.Pointer[context.Context] // the context of the goroutine that has the turn
+	refused atomic.Pointer[refusal]         // the last refused request of the current discovery
 }
 
 var _ meta.ResettableRESTMapper = (*Mapper)(nil)
@@ -83,7 +88,10 @@ func OnDisk(config *rest.Config, opts ...Option) (*Mapper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("discovery at %s: %w", config.Host, err)
 	}
-	m.of = restmapper.NewDeferredDiscoveryRESTMapper(client)
+	m.client = client
+	if m.live, err = discovery.NewDiscoveryClientForConfig(m.config(config)); err != nil {
+		return nil, fmt.Errorf("discovery at %s: %w", config.Host, err)
+	}
 	return m, nil
 }
 
@@ -95,7 +103,7 @@ func InMemory(config *rest.Config) (*Mapper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("discovery at %s: %w", config.Host, err)
 	}
-	m.of = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
+	m.client = memory.NewMemCacheClient(client)
 	return m, nil
 }
 
@@ -117,25 +125,4 @@ var strange = regexp.MustCompile(`[^(\w/.)]`)
 func directoryOf(host string) string {
 	host = strings.TrimPrefix(strings.TrimPrefix(host, "https://"), "http://")
 	return strange.ReplaceAllString(host, "_")
-}
-
-// use calls ask with the mapper in of, after other callers have finished with it.
-func use[R any](ctx context.Context, m *Mapper, ask func(meta.RESTMapper) (R, error)) (result R, err error) {
-	select {
-	case m.turn <- struct{}{}:
-		defer func() { <-m.turn }()
-	case <-ctx.Done():
-		return result, context.Cause(ctx)
-	}
-	m.caller.Store(&ctx)
-	defer m.caller.Store(nil)
-	result, err = ask(m.of)
-	if ctx.Err() != nil {
-		// The results may cover only some of the API groups. Do not cache them as complete.
-		m.of.Reset()
-		if err != nil {
-			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-	}
-	return result, err
 }

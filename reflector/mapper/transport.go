@@ -1,12 +1,16 @@
 package mapper
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -39,6 +43,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
+	if response.StatusCode >= http.StatusBadRequest {
+		t.mapper.note(response)
+	}
 	response.Body = &body{ReadCloser: response.Body, end: sync.OnceFunc(end)}
 	return response, nil
 }
@@ -52,4 +59,24 @@ type body struct {
 func (b *body) Close() error {
 	defer b.end()
 	return b.ReadCloser.Close()
+}
+
+// refusal is a request that the server refused.
+type refusal struct {
+	path string
+	err  *apierrors.StatusError
+}
+
+// note keeps the Status of a refused request. client-go's discovery client drops the message, which
+// says what the server forbids, or why it cannot answer.
+func (m *Mapper) note(response *http.Response) {
+	data, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(data))
+	var status metav1.Status
+	if err != nil || json.Unmarshal(data, &status) != nil || status.Kind != "Status" {
+		return
+	}
+	status.Message = cut(status.Message)
+	m.refused.Store(&refusal{response.Request.URL.Path, &apierrors.StatusError{ErrStatus: status}})
 }

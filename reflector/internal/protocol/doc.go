@@ -56,5 +56,6 @@
 //     one that falls silent, leads to listForAnHour.
 //
 // Each back-off is a random pause of at least 0.8 seconds. Its limit doubles from 1.6 to 30
-// seconds. A Retry-After of the server makes it longer, up to ten minutes.
+// seconds. A Retry-After of the server makes it longer, up to ten minutes. Before the first list, a
+// resource that is not served (NotServed) never makes it longer than the time since the start.
 package protocol

@@ -34,6 +34,12 @@ func retry(p *step, err error) {
 	p.stop(err)
 	p.phase = waiting
 	pause := p.failures.next(p.now, p.dice)
+	if p.listed.IsZero() && Classify(err) == NotServed {
+		// A definition is often installed seconds after the program has started. So the reflector
+		// waits no longer than it has waited already.
+		most := max(2*MinBackoff, p.now.Sub(p.started))
+		pause = min(pause, MinBackoff+time.Duration(p.dice*float64(most-MinBackoff)))
+	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		// Limit the seconds before the conversion: 10^10 seconds overflow a Duration.
 		pause = max(pause, time.Duration(min(seconds, int(maxRetryAfter/time.Second)))*time.Second)

@@ -27,6 +27,8 @@ type State struct {
 	unavailable bool
 	// relist is true if the next request must be a list: the reflector cannot watch from position.
 	relist bool
+	// started is the time of the start.
+	started time.Time
 	// listed is the time of the last complete list.
 	listed time.Time
 	// heard is the time of the last response or event at or after position.
@@ -176,7 +178,7 @@ func (p State) Step(in Input) (State, []Action) {
 func (p *step) take(in Input) {
 	switch in.Kind {
 	case Started:
-		p.heard = p.now
+		p.started, p.heard = p.now, p.now
 		if !p.relist && p.relistAt.IsZero() {
 			p.position = in.Version
 		}

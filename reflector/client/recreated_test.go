@@ -1,0 +1,274 @@
+package client_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/reflector/mapper"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+// cluster is an API server whose CustomResourceDefinition is deleted and created again in another
+// form: each form is a server of its own, and requests go to the newest one.
+type cluster struct {
+	*testing.T
+	config      *rest.Config
+	current     atomic.Pointer[reflectortest.Server]
+	discoveries atomic.Int32
+	refuses     atomic.Bool // to answer discovery
+}
+
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{T: t, config: reflectortest.Start(t).Config()}
+	c.config.Wrap(func(http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if strings.Count(r.URL.Path, "/") < 4 {
+				c.discoveries.Add(1)
+				if c.refuses.Load() {
+					return answer(r, 503, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","code":503}`), nil
+				}
+			}
+			to, err := rest.TransportFor(c.current.Load().Config())
+			if err != nil {
+				return nil, err
+			}
+			return to.RoundTrip(r)
+		})
+	})
+	return c
+}
+
+// define replaces the definition. The watches of the last one end.
+func (c *cluster) define(kind, plural string, namespaced bool) *reflectortest.Server {
+	now := reflectortest.Start(c.T, reflectortest.WithResource(reflectortest.Resource{
+		Group: buckets.Group, Version: buckets.Version, Kind: kind, Plural: plural, Namespaced: namespaced,
+	}))
+	if last := c.current.Swap(now); last != nil {
+		last.Close()
+	}
+	return now
+}
+
+// asked returns how often discovery was asked since the last call.
+func (c *cluster) asked() int { return int(c.discoveries.Swap(0)) }
+
+// ways are the ways in which a client asks discovery.
+func (c *cluster) ways() map[string]func() *client.Resource[*Bucket] {
+	open := func(opts ...client.ResourceOption) *client.Resource[*Bucket] {
+		all, err := client.For[*Bucket](c.config, append(opts, client.WithKind(bucketKind))...)
+		require.NoError(c, err)
+		return all
+	}
+	return map[string]func() *client.Resource[*Bucket]{
+		"itself": func() *client.Resource[*Bucket] { return open() },
+		"mapper": func() *client.Resource[*Bucket] {
+			m, err := mapper.InMemory(c.config)
+			require.NoError(c, err)
+			return open(client.WithRESTMapper(m))
+		},
+	}
+}
+
+// A list of all namespaces works in both scopes, so nothing but a write shows the new scope.
+func TestDefinitionThatComesBackWithAnotherScopeIsWrittenTo(t *testing.T) {
+	for way := range (&cluster{}).ways() {
+		for _, namespaced := range []bool{true, false} {
+			t.Run(fmt.Sprint(way, ", first namespaced: ", namespaced), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCluster(t)
+					c.define("Bucket", "buckets", namespaced)
+					all := c.ways()[way]()
+					object := func(namespaced bool) *Bucket {
+						if namespaced {
+							return named("ns", "b")
+						}
+						return named("", "b")
+					}
+					cache := store.New(store.ObjectKey[*Bucket])
+					r := reflector.New(all, cache)
+					ended := make(chan error, 1)
+					go func() { ended <- r.Run(t.Context()) }()
+					<-r.Synced()
+					_, err := all.Create(t.Context(), object(namespaced), metav1.CreateOptions{})
+					require.NoError(t, err)
+					<-time.After(10 * time.Second)
+					c.asked()
+					c.define("Bucket", "buckets", !namespaced)
+					_, err = all.Create(t.Context(), object(!namespaced), metav1.CreateOptions{})
+					require.NoError(t, err)
+					assert.LessOrEqual(t, c.asked(), 2)
+					require.NoError(t, all.In(object(!namespaced).Namespace).Delete(t.Context(), "b", metav1.DeleteOptions{}))
+
+					wrong := object(namespaced)
+					want := client.ErrClusterScoped
+					if !namespaced {
+						want = client.ErrNoNamespace
+					}
+					for range 100 {
+						_, err = all.Create(t.Context(), wrong, metav1.CreateOptions{})
+						require.ErrorIs(t, err, want)
+						<-time.After(100 * time.Millisecond)
+					}
+					assert.LessOrEqual(t, c.asked(), 4, "each ten seconds")
+				})
+			})
+		}
+	}
+}
+
+func TestViewOfANamespaceFollowsTheScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.define("Bucket", "buckets", true)
+		in := c.ways()["itself"]().In("ns")
+		list := func() error { return second(in.List(t.Context(), metav1.ListOptions{})) }
+		require.NoError(t, list())
+		c.define("Bucket", "buckets", false)
+		require.True(t, apierrors.IsNotFound(list()))
+		require.ErrorIs(t, list(), client.ErrClusterScoped)
+		c.define("Bucket", "buckets", true)
+		<-time.After(10 * time.Second)
+		require.NoError(t, list())
+	})
+}
+
+func TestScopeStaysKnownWhileDiscoveryDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.define("Bucket", "buckets", true)
+		all := c.ways()["itself"]()
+		_, err := all.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		c.refuses.Store(true)
+		_, err = all.Create(t.Context(), named("", "b"), metav1.CreateOptions{})
+		require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+		_, err = all.Create(t.Context(), named("", "b"), metav1.CreateOptions{})
+		require.ErrorIs(t, err, client.ErrNoNamespace, "until it is asked again")
+		_, err = all.In("ns").Get(t.Context(), "b", metav1.GetOptions{})
+		require.NoError(t, err)
+	})
+}
+
+// The plural of a kind may be that of another kind by now, and the kind may have another plural.
+func TestDefinitionThatComesBackWithAnotherKindIsAskedFor(t *testing.T) {
+	t.Run("the first object says which kind it is", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t)
+			seed := func(kind string) {
+				u := &unstructured.Unstructured{}
+				u.SetGroupVersionKind(buckets.GroupVersion().WithKind(kind))
+				u.SetNamespace("ns")
+				u.SetName(strings.ToLower(kind))
+				require.NoError(t, c.define(kind, "buckets", true).Create(u))
+			}
+			seed("Bucket")
+			of, err := client.ForResource[*unstructured.Unstructured](c.config, buckets, "")
+			require.NoError(t, err)
+			cache := store.New(store.ObjectKey[*unstructured.Unstructured])
+			r := reflector.New(of, cache)
+			ended := make(chan error, 1)
+			go func() { ended <- r.Run(t.Context()) }()
+			<-r.Synced()
+			assert.Zero(t, c.asked(), "nobody doubts")
+			seed("Pail")
+			<-time.After(time.Minute)
+			_, ok := cache.Get(store.Key{Namespace: "ns", Name: "pail"})
+			assert.True(t, ok, "%v", r.State().Err)
+			assert.Equal(t, 1, cache.Len())
+			assert.Equal(t, 1, c.asked())
+		})
+	})
+	for way := range (&cluster{}).ways() {
+		t.Run("another plural, "+way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				c.define("Bucket", "buckets", true)
+				all := c.ways()[way]()
+				_, err := all.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})
+				require.NoError(t, err)
+				c.define("Pail", "buckets", true)
+				<-time.After(10 * time.Second)
+				_, err = all.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})
+				require.True(t, apierrors.IsInvalid(err), "a Bucket is no Pail: %v", err)
+				_, err = all.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})
+				require.ErrorIs(t, err, reflector.ErrNotServed)
+				c.define("Bucket", "pails", true)
+				<-time.After(10 * time.Second)
+				_, err = all.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// The first pauses are short, as definitions are often installed beside the program.
+func TestDefinitionThatIsInstalledSoonAfterTheStartIsFoundSoon(t *testing.T) {
+	for way := range (&cluster{}).ways() {
+		for range 20 {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				c.define("Pail", "pails", true)
+				r := reflector.New(c.ways()[way](), store.New(store.ObjectKey[*Bucket]))
+				ended := make(chan error, 1)
+				go func() { ended <- r.Run(t.Context()) }()
+				<-time.After(3 * time.Second)
+				c.define("Bucket", "buckets", true)
+				installed := time.Now()
+				<-r.Synced()
+				assert.Less(t, time.Since(installed), 8*time.Second, way)
+			})
+		}
+	}
+}
+
+func TestMissingDefinitionIsAskedForSeldomInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.define("Pail", "pails", true)
+		r := reflector.New(c.ways()["itself"](), store.New(store.ObjectKey[*Bucket]))
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(t.Context()) }()
+		<-time.After(time.Minute)
+		assert.Less(t, c.asked(), 16)
+		<-time.After(time.Hour)
+		assert.Less(t, c.asked(), 300, "the back-off grows")
+	})
+}
+
+func TestRefusedDiscoveryNamesTheMissingPermission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuses := func(r *http.Request) (*http.Response, error) {
+			return answer(r, 403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"forbidden: User \"u\" cannot get path \"`+r.URL.Path+`\"`+strings.Repeat("x", 4096)+`"}`), nil
+		}
+		config := &rest.Config{Host: "http://apiserver", Transport: roundTrip(refuses)}
+		m, err := mapper.InMemory(config)
+		require.NoError(t, err)
+		for path, opts := range map[string][]client.ResourceOption{"/apis/example.com/v1": nil, "/api": {client.WithRESTMapper(m)}} {
+			all, err := client.For[*Bucket](config, append(opts, client.WithKind(bucketKind))...)
+			require.NoError(t, err)
+			_, err = all.List(t.Context(), metav1.ListOptions{})
+			require.True(t, apierrors.IsForbidden(err), "%v", err)
+			var refused *client.DiscoveryError
+			require.ErrorAs(t, err, &refused)
+			assert.Equal(t, bucketKind, refused.Kind)
+			for _, part := range []string{"Kind=Bucket", `User "u" cannot get`, path, "nonResourceURL", "verb get"} {
+				assert.ErrorContains(t, err, part)
+			}
+			assert.LessOrEqual(t, len(err.Error()), 1024)
+		}
+	})
+}

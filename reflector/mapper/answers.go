@@ -1,0 +1,223 @@
+package mapper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/restguard"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/restmapper"
+)
+
+// answers is what discovery said.
+type answers struct {
+	of     meta.RESTMapper // nil before the first discovery
+	groups map[schema.GroupVersion][]metav1.APIResource
+	failed map[schema.GroupVersion]error // groups that the server has, without an answer
+	whole  error                         // why the last discovery failed as a whole
+	waits  restguard.Pace                // of repeated discoveries
+}
+
+// GroupError means that the server has an API group, but did not say what is in it. The APIService
+// of an aggregated API may not answer. So it is unknown whether the group has the kind; the mapper
+// asks again. Other groups are not affected, and what the mapper knew of the group before it keeps.
+type GroupError struct {
+	// Group is the group with its version.
+	Group schema.GroupVersion
+	// Err is why there is no answer.
+	Err error
+}
+
+// Error names the group and the cause.
+func (e *GroupError) Error() string {
+	return cut(fmt.Sprintf("discovery of the API group %s failed, and is tried again: %v", e.Group, e.Err))
+}
+
+// Unwrap returns Err.
+func (e *GroupError) Unwrap() error { return e.Err }
+
+// use calls ask with the mapper of the discovered resources, after other callers have finished with
+// it. If there is no match, it repeats discovery, at the pace of waits. concerns reports whether an
+// API group might have the match.
+func use[R any](ctx context.Context, m *Mapper, concerns func(schema.GroupVersion) bool, ask func(meta.RESTMapper) (R, error)) (result R, err error) {
+	select {
+	case m.turn <- struct{}{}:
+		defer func() { <-m.turn }()
+	case <-ctx.Done():
+		return result, context.Cause(ctx)
+	}
+	m.caller.Store(&ctx)
+	defer m.caller.Store(nil)
+	first := m.of == nil
+	if first {
+		if err := m.discover(ctx, false); err != nil {
+			return result, err
+		}
+	}
+	result, err = ask(m.of)
+	if !meta.IsNoMatchError(err) {
+		return result, err
+	}
+	// A result from another process may be minutes old. One of this call is new, but on disk it
+	// lacks the groups that are stale.
+	fresh := first && m.client.Fresh()
+	if fresh && m.live != nil || !fresh && (m.waits.Due(time.Now()) || !m.client.Fresh()) {
+		if !fresh {
+			m.client.Invalidate()
+		}
+		if err := m.discover(ctx, true); err != nil {
+			return result, err
+		}
+		result, err = ask(m.of)
+	}
+	if !meta.IsNoMatchError(err) {
+		return result, err
+	}
+	if m.whole != nil {
+		return result, m.whole
+	}
+	for _, group := range slices.SortedFunc(maps.Keys(m.failed), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }) {
+		if concerns(group) {
+			return result, &GroupError{Group: group, Err: m.failed[group]}
+		}
+	}
+	return result, err
+}
+
+// discover asks the server for its resources, as far as the client does not know them. It keeps the
+// earlier answers of groups that fail, or all of them if discovery fails as a whole. missing means
+// that somebody looks for something that the earlier answers lack.
+func (m *Mapper) discover(ctx context.Context, missing bool) error {
+	m.refused.Store(nil)
+	groups, lists, err := m.client.ServerGroupsAndResources()
+	var stale map[schema.GroupVersion]error
+	if missing && m.live != nil && groups != nil {
+		_, _, stale, _ = m.live.GroupsAndMaybeResources()
+	}
+	if ctx.Err() != nil {
+		// The results may cover only some of the API groups. Do not cache them as complete.
+		m.client.Invalidate()
+		return fmt.Errorf("%w: %w", context.Cause(ctx), errors.Join(err, ctx.Err()))
+	}
+	if groups == nil || lists == nil {
+		m.client.Invalidate()
+		m.whole = m.failure(err)
+		return m.whole
+	}
+	failed, _ := discovery.GroupDiscoveryFailedErrorGroups(err)
+	known := make(map[schema.GroupVersion][]metav1.APIResource, len(lists))
+	for _, list := range lists {
+		if group, err := schema.ParseGroupVersion(list.GroupVersion); err == nil {
+			known[group] = list.APIResources
+		}
+	}
+	if failed == nil {
+		failed = map[schema.GroupVersion]error{}
+	}
+	maps.Copy(failed, stale)
+	m.failed = map[schema.GroupVersion]error{}
+	for group, err := range failed {
+		if _, empty := known[group]; empty || apierrors.IsNotFound(err) {
+			continue // it has no resources, or is no longer there
+		}
+		m.failed[group] = err
+		if before, ok := m.groups[group]; ok {
+			known[group] = before
+			groups = announce(groups, group)
+		}
+	}
+	resources := make([]*restmapper.APIGroupResources, 0, len(groups))
+	for _, group := range groups {
+		of := &restmapper.APIGroupResources{Group: *group, VersionedResources: map[string][]metav1.APIResource{}}
+		for _, version := range group.Versions {
+			if list, ok := known[schema.GroupVersion{Group: group.Name, Version: version.Version}]; ok {
+				of.VersionedResources[version.Version] = list
+			}
+		}
+		resources = append(resources, of)
+	}
+	m.of, m.groups, m.whole = restmapper.NewDiscoveryRESTMapper(resources), known, nil
+	return nil
+}
+
+// announce returns the groups with a version of a group. client-go leaves out the versions that an
+// aggregated answer calls stale, and the group if it has no other version.
+func announce(groups []*metav1.APIGroup, version schema.GroupVersion) []*metav1.APIGroup {
+	announced := metav1.GroupVersionForDiscovery{GroupVersion: version.String(), Version: version.Version}
+	for i, group := range groups {
+		if group.Name != version.Group {
+			continue
+		}
+		if !slices.Contains(group.Versions, announced) {
+			group = group.DeepCopy()
+			group.Versions = append(group.Versions, announced)
+			groups = slices.Clone(groups)
+			groups[i] = group
+		}
+		return groups
+	}
+	return append(slices.Clip(groups), &metav1.APIGroup{Name: version.Group, Versions: []metav1.GroupVersionForDiscovery{announced}, PreferredVersion: announced})
+}
+
+// failure returns the error of a discovery that failed as a whole. client-go's error does not have
+// the server's message.
+func (m *Mapper) failure(err error) error {
+	if refused := m.refused.Load(); refused != nil && apierrors.ReasonForError(err) == apierrors.ReasonForError(refused.err) {
+		err = fmt.Errorf("get %s: %w", refused.path, refused.err)
+	}
+	if err == nil {
+		err = errors.New("the server names no API groups")
+	}
+	return &Error{Err: err}
+}
+
+// Error means that discovery failed as a whole. The mapper keeps what it knew before, and asks again
+// for a kind that it does not know.
+type Error struct {
+	// Err is why there is no answer.
+	Err error
+}
+
+// Error names the cause.
+func (e *Error) Error() string {
+	return cut(fmt.Sprintf("discovery failed, and is tried again: %v", e.Err))
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// mostText is the most bytes of an error's text.
+const mostText = 1 << 10
+
+func cut(text string) string {
+	if len(text) > mostText {
+		text = strings.ToValidUTF8(text[:mostText-len("…")], "") + "…"
+	}
+	return text
+}
+
+// anyGroup is for a question that names no API group.
+func anyGroup(schema.GroupVersion) bool { return true }
+
+// ofKind returns the API groups that may have a kind.
+func ofKind(kind schema.GroupKind, versions []string) func(schema.GroupVersion) bool {
+	return func(group schema.GroupVersion) bool {
+		return group.Group == kind.Group && (len(versions) == 0 || slices.Contains(versions, group.Version))
+	}
+}
+
+// ofResource returns the API groups that may have a partial resource.
+func ofResource(partial schema.GroupVersionResource) func(schema.GroupVersion) bool {
+	return func(group schema.GroupVersion) bool {
+		return strings.HasPrefix(group.Group, partial.Group) && (partial.Version == "" || partial.Version == group.Version)
+	}
+}
