@@ -38,13 +38,24 @@
 //   - leader-L6: [Valid] returns an error from the moment at which another process may lead, also
 //     in a process that was stopped and resumed. The times of day of two processes may differ. What
 //     a lease cannot promise is below.
+//   - leader-L7: A candidate logs, once for each reason, why it does not lead, with the lease and its
+//     next try: the process that holds the lease, the former leader for which it waits, or the
+//     request that fails. Each of its requests has RenewDeadline to be answered.
 //
 // A candidate cannot detect two manual edits. It treats a one-second lease without a holder as
 // released, and an exact copy of a lease that it saw as that lease.
 //
 // So no process leads for one lease duration, 15 seconds by default, after each of these events:
 // the first start in a new cluster, the deletion of a lease, and the loss of a lease that still
-// names the process. WithTimes can shorten that.
+// names the process. WithTimes can shorten that. Taking a missing lease at once is not safe: a
+// candidate cannot tell a new cluster from a lease that was deleted while its leader is cut off from
+// the server. That leader works until leader-L3 ends it, and the server remembers no deleted object.
+//
+// The end by leader-L3 counts from the moment at which the leader sends a renewal, because the server may write
+// the lease right then. That has a price: a renewal must be answered within half of RenewDeadline, 5
+// seconds by default, or the leader loses its lease and becomes a candidate again. client-go counts
+// from the answer and keeps such a lease, although another process may lead by then. On a network
+// that slow, pass longer times to WithTimes.
 //
 // Every process needs an identity that no other process has. The name of a host is not enough.
 //

@@ -1,7 +1,6 @@
 package leader
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +68,7 @@ type Elector struct {
 	running atomic.Bool
 	leading atomic.Bool
 
+	waits     *waiting
 	unwatched bool // the log has the error of the watch; belongs to the goroutine of watchLease
 }
 
@@ -87,7 +87,10 @@ func WithTimes(lease, renew, retry time.Duration) Option {
 	return optionFunc(func(e *Elector) { e.lease, e.renew, e.retry = lease, renew, retry })
 }
 
-// WithLogger sets the logger. The default logs nothing.
+// WithLogger sets the logger. The default logs nothing. A candidate logs why it does not lead: who
+// holds the lease, for which former leader it waits, or which request fails. It logs each reason
+// once, with its next try. A leader logs why it lost the lease, and that it cannot watch or release
+// the lease.
 func WithLogger(logger *zap.Logger) Option {
 	return optionFunc(func(e *Elector) {
 		if logger != nil {
@@ -104,6 +107,9 @@ func New(lock resourcelock.Interface, led Runner, opts ...Option) *Elector {
 	}
 	for _, opt := range opts {
 		opt.apply(e)
+	}
+	if e.lock != nil {
+		e.waits = &waiting{elector: e}
 	}
 	return e
 }
@@ -161,7 +167,7 @@ func (e *Elector) term(ctx context.Context) (lost, err error) {
 	// It outlives ctx: the lease is renewed until the led member has ended.
 	electing, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
-	lock := &heldLock{Interface: e.lock, limit: e.renew, lease: e.lease}
+	lock := &heldLock{Interface: e.lock, limit: e.renew, lease: e.lease, waits: e.waits}
 	ended := make(chan struct{})
 	lead := func(leased context.Context) {
 		defer close(ended)
@@ -170,6 +176,7 @@ func (e *Elector) term(ctx context.Context) (lost, err error) {
 		defer lose()
 		defer lock.begin(e.renew+e.retry, lose)()
 		defer e.watchLease(leased, lock)()
+		e.waits.leads()
 		lost, err = e.lead(ctx, leased, lock)
 	}
 	elector, err := e.electing(lock, lead)
@@ -207,37 +214,41 @@ func (e *Elector) lead(ctx, leased context.Context, lock *heldLock) (lost, err e
 	defer e.leading.Store(false)
 	err = e.led.Run(working)
 	if leased.Err() != nil && ctx.Err() == nil {
-		lost = cmp.Or(lock.err(), errNotRenewed)
+		lost = lock.err()
+		if lost == nil {
+			lost = lock.expired() // client-go gave up before the timer of the lock
+		}
 	}
 	return lost, err
 }
 
-// errNotRenewed is the reason if client-go ends a term before its timer does.
-var errNotRenewed = errors.New("not renewed in time")
-
-// release gives up the lease, if this process still holds it. If that fails, the lease expires.
+// release gives up the lease, if this process still holds it. Each of its requests may take as long
+// as the limit. If it fails, or takes as long as a lease, the lease expires.
 func (e *Elector) release(ctx context.Context, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(limit, min(2*limit, e.lease)))
 	defer cancel()
-	err := e.tryRelease(ctx)
+	err := e.tryRelease(ctx, limit)
 	// A renewal that was cancelled may have succeeded.
 	for apierrors.IsConflict(err) && ctx.Err() == nil {
 		select {
 		case <-time.After(e.retry / 10):
-			err = e.tryRelease(ctx)
+			err = e.tryRelease(ctx, limit)
 		case <-ctx.Done():
 		}
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		e.logger.Warn("lease not given up", zap.String("lease", e.lock.Describe()), zap.Error(err))
+		e.logger.Warn("lease not given up: it expires", zap.String("lease", e.lock.Describe()), zap.Error(err))
 	}
 }
 
-func (e *Elector) tryRelease(ctx context.Context) error {
-	record, _, err := e.lock.Get(ctx)
+func (e *Elector) tryRelease(ctx context.Context, limit time.Duration) error {
+	lock := &heldLock{Interface: e.lock, limit: limit}
+	record, _, err := lock.get(ctx)
 	if err != nil || record.HolderIdentity != e.lock.Identity() {
 		return err
 	}
 	record.HolderIdentity, record.LeaseDurationSeconds = "", 1
-	return e.lock.Update(ctx, *record)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSlow(limit))
+	defer cancel()
+	return slow(ctx, e.lock.Update(ctx, *record))
 }

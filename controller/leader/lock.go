@@ -24,16 +24,19 @@ const (
 
 // heldLock is the lock of one term. It knows since when the lease is certainly held. It ends the
 // term when another holder has the lease or the lease is gone. It keeps a candidate from a lease
-// that a leader may still believe in. Its requests have a timeout: without one, a request without
-// an answer blocks a candidate for ever.
+// that a leader may still believe in. Each request has a timeout of its own: without one, a request
+// without an answer blocks a candidate for ever, and with a common one a candidate never creates a
+// missing lease on a slow network, which takes three requests.
 type heldLock struct {
 	resourcelock.Interface
-	limit time.Duration
+	limit time.Duration // of a request
 	lease time.Duration // the duration of a lease
+	waits *waiting      // says why this process does not lead
 
 	// mu protects the fields below it.
 	mu       sync.Mutex
 	renewed  time.Time     // the start of the last successful write; zero if there was none
+	failed   error         // why the last write since then failed; nil if none did
 	acquired time.Time     // the start of this term, according to the lease
 	open     bool          // a write was cancelled and may have succeeded
 	life     time.Duration // how long a write certainly holds the lease
@@ -66,13 +69,22 @@ func (l *heldLock) begin(life time.Duration, lose func()) (stop func()) {
 	if l.lost != nil {
 		lose()
 	}
-	l.over = time.AfterFunc(time.Until(l.renewed.Add(life)), func() {
-		l.end(fmt.Errorf("not renewed for %v", life))
-	})
+	l.over = time.AfterFunc(time.Until(l.renewed.Add(life)), func() { l.end(l.expired()) })
 	return func() {
 		l.over.Stop()
 		l.end(errors.New("the term has ended"))
 	}
+}
+
+// expired returns why the lease may be lost although no other process has written it.
+func (l *heldLock) expired() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	since := time.Since(l.renewed).Round(time.Millisecond)
+	if l.failed != nil && !errors.Is(l.failed, context.DeadlineExceeded) {
+		return fmt.Errorf("not renewed for %v: %w", since, l.failed)
+	}
+	return fmt.Errorf("not renewed for %v: the server must answer a renewal within half of the renew deadline, which is %v", since, l.limit/2)
 }
 
 // end ends the term, unless it has ended.
@@ -119,9 +131,7 @@ func (l *heldLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord,
 	if err := l.err(); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.limit)
-	defer cancel()
-	record, raw, err := l.Interface.Get(ctx)
+	record, raw, err := l.get(ctx)
 	if l.held() {
 		l.check(record, err)
 		if lost := l.err(); lost != nil {
@@ -129,21 +139,78 @@ func (l *heldLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord,
 		}
 		return record, raw, err
 	}
-	if apierrors.IsNotFound(err) {
-		if err = l.announce(ctx); err == nil {
-			record, raw, err = l.Interface.Get(ctx)
+	missing := apierrors.IsNotFound(err)
+	if missing {
+		if err = l.announce(ctx); err != nil {
+			l.waits.refused(ctx, "create", err)
+			return nil, nil, err
 		}
+		record, raw, err = l.get(ctx)
 	}
 	if err != nil {
+		l.waits.refused(ctx, "read", err)
 		return nil, nil, err
 	}
-	if record.HolderIdentity == l.Identity() || record.HolderIdentity == "" && record.LeaseDurationSeconds != released {
+	l.waits.answered("read")
+	l.waits.answered("create")
+	why := l.doubt(record)
+	if missing {
+		why = missingLease
+	}
+	l.waits.held(record, why)
+	if why != "" {
 		record.HolderIdentity = unknown
 	}
 	if record.HolderIdentity != "" {
 		record.LeaseDurationSeconds = max(record.LeaseDurationSeconds, int(l.lease/time.Second))
 	}
 	return record, raw, nil
+}
+
+// get reads the lease, within the limit of a request.
+func (l *heldLock) get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.limit, errSlow(l.limit))
+	defer cancel()
+	record, raw, err := l.Interface.Get(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, slow(ctx, err)
+	case record == nil:
+		return nil, nil, errors.New("the lock returned no record and no error")
+	}
+	return record, raw, nil
+}
+
+// doubt returns why a candidate waits for a lease that client-go would take at once, or an empty
+// string.
+func (l *heldLock) doubt(record *resourcelock.LeaderElectionRecord) string {
+	switch {
+	case record.HolderIdentity == l.Identity():
+		return ownLease
+	case record.HolderIdentity == "" && record.LeaseDurationSeconds != released:
+		return freeLease
+	}
+	return ""
+}
+
+// Why a candidate waits for a lease duration although the lease names no other process.
+const (
+	missingLease = "the lease was missing and is created: if it was deleted, a former leader that is cut off believes in it for up to a lease duration"
+	freeLease    = "the lease has no holder, and no leader gave it up: it is new, or was edited, and a former leader that is cut off believes in it for up to a lease duration"
+	ownLease     = "the lease names this process without a write of this term: an earlier term, or another process of this name, may last for up to a lease duration"
+)
+
+// errSlow is the cause of the end of a request that takes too long.
+type errSlow time.Duration
+
+func (e errSlow) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(e)) }
+
+// slow adds the cause to the error of a request that took too long.
+func slow(ctx context.Context, err error) error {
+	if cause, ok := context.Cause(ctx).(errSlow); ok && err != nil {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
 }
 
 // check ends the term if the server's answer shows that the lease is gone or has another holder.
@@ -174,12 +241,19 @@ func (l *heldLock) loss(record *resourcelock.LeaderElectionRecord) error {
 // announce creates a lease without a holder. If the lease of a leader was deleted, the leader
 // believes in it for less than a lease duration, until it reads it again. All candidates wait for
 // that long, from the moment at which they see the new lease.
+//
+// Taking a missing lease at once would save the first leader of a new cluster those 15 seconds. But a
+// candidate cannot tell a lease that never was from one that was deleted a moment ago while its
+// leader is cut off from the server. The API has no memory of deleted objects that it could ask, and
+// neither the age of the namespace nor that of the candidate bounds the age of that leader's term.
 func (l *heldLock) announce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.limit, errSlow(l.limit))
+	defer cancel()
 	now := time.Now()
 	record := resourcelock.LeaderElectionRecord{LeaseDurationSeconds: int(l.lease / time.Second)}
 	record.AcquireTime.Time, record.RenewTime.Time = now, now
 	if err := l.Interface.Create(ctx, record); !apierrors.IsAlreadyExists(err) {
-		return err
+		return slow(ctx, err)
 	}
 	return nil // another candidate was faster
 }
@@ -189,20 +263,25 @@ func (l *heldLock) Update(ctx context.Context, record resourcelock.LeaderElectio
 	if err := l.err(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.limit)
+	within, cancel := context.WithTimeoutCause(ctx, l.limit, errSlow(l.limit))
 	defer cancel()
 	begun := time.Now()
-	err := l.Interface.Update(ctx, record)
-	if err != nil && l.held() {
-		l.check(nil, err)
+	err := l.Interface.Update(within, record)
+	if err != nil {
+		err = slow(within, err)
+		if l.held() {
+			l.check(nil, err)
+		} else {
+			l.waits.refused(ctx, "update", err)
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.open = l.open || ctx.Err() != nil
+		l.open, l.failed = l.open || within.Err() != nil, err
 		return err
 	}
-	l.renewed, l.acquired = begun, record.AcquireTime.Time
+	l.renewed, l.acquired, l.failed = begun, record.AcquireTime.Time, nil
 	if l.over != nil && l.lost == nil {
 		l.over.Reset(time.Until(begun.Add(l.life)))
 	}

@@ -44,6 +44,30 @@ var mutants = []mutant{{
 	with:  "return nil",
 	tests: []string{"./controller/leader"},
 }, {
+	name:  "leader: a term that was lost before its work begins goes on",
+	file:  "controller/leader/lock.go",
+	text:  "\tif l.lost != nil {\n\t\tlose()\n\t}\n",
+	with:  "",
+	tests: []string{"./controller/leader"},
+}, {
+	name:  "leader: a renewal that finds no lease does not end the term",
+	file:  "controller/leader/lock.go",
+	text:  "\t\tif l.held() {\n\t\t\tl.check(nil, err)\n\t\t} else {",
+	with:  "\t\tif l.held() {\n\t\t} else {",
+	tests: []string{"./controller/leader"},
+}, {
+	name:  "leader: the requests that create a lease share one timeout",
+	file:  "controller/leader/lock.go",
+	text:  "\trecord, raw, err := l.get(ctx)\n\tif l.held() {",
+	with:  "\tctx, cancel := context.WithTimeout(ctx, l.limit)\n\tdefer cancel()\n\trecord, raw, err := l.get(ctx)\n\tif l.held() {",
+	tests: []string{"./controller/leader"},
+}, {
+	name:  "leader: a failure is said at each try",
+	file:  "controller/leader/waiting.go",
+	text:  "if known && (!w.works[request] || now.Sub(last) < sameFailure) {",
+	with:  "if known && now.Sub(last) < 0 {",
+	tests: []string{"./controller/leader"},
+}, {
 	name:  "reconcile: a held key is reconciled",
 	file:  "controller/reconcile/run.go",
 	text:  "case s.hold != nil:\n",
@@ -79,6 +103,12 @@ var mutants = []mutant{{
 	text:  "if from != nil && !restored && newer(floor, versionOf(best)) && from.lacks(key, floor) {",
 	with:  "if false && from != nil && !restored && newer(floor, versionOf(best)) && from.lacks(key, floor) {",
 	tests: []string{"./internal/feed"},
+}, {
+	name:  "informer: the failure of the last run ends waits of the next one",
+	file:  "informer/run.go",
+	text:  "\tif isClosed(i.failure.happened) {\n\t\ti.failure = newFailure()\n\t}\n",
+	with:  "",
+	tests: []string{"./informer"},
 }, {
 	name:  "informer: selectors that left between two runs stay",
 	file:  "informer/selectors.go",
