@@ -108,6 +108,27 @@ func TestWaitForSyncEndsWithAFailureOfTheReflector(t *testing.T) {
 	})
 }
 
+func TestWaitForSyncOfASecondRunDoesNotEndWithTheFailureOfTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		forbidden := server.Inject(reflectortest.Answer(403).On("", "pods"))
+		i := newServed(t, server, WithReflector(reflector.WithRetry(func(err error) bool { return !apierrors.IsForbidden(err) })))
+		require.True(t, apierrors.IsForbidden(i.Run(t.Context())))
+
+		forbidden.Remove()
+		server.Inject(reflectortest.Answer(500).On("", "pods").Times(2)) // the second run has no list yet
+		stop := start(t, i)
+		synctest.Wait()
+		result := make(chan error, 1)
+		go func() { result <- i.WaitForSync(t.Context()) }()
+		assert.NoError(t, <-result)
+		require.NoError(t, stop())
+
+		server.Inject(reflectortest.Answer(403).On("", "pods"))
+		require.True(t, apierrors.IsForbidden(i.Run(t.Context())), "a second failure is reported, too")
+	})
+}
+
 func TestReadinessEndsWithALongBreakOfTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
