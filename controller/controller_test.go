@@ -71,6 +71,42 @@ func TestHandlerGetsWhatTheFeedBrings(t *testing.T) {
 	})
 }
 
+func TestHandlerThatWritesItsObjectAndFailsBacksOff(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"its event comes during the call": time.Millisecond, "its event comes after the call": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lines := eventqueue.New(lineKey, eventqueue.WithBackoff(10*time.Second, time.Minute))
+				written := make(chan struct{}, 1)
+				calls := 0
+				c := New(func(ctx context.Context) error {
+					_ = lines.Replace([]string{"a"}, "1")
+					for ctx.Err() == nil {
+						select {
+						case <-written:
+							if wait == 0 {
+								<-time.After(time.Second)
+							}
+							_ = lines.Update("a")
+						case <-ctx.Done():
+						}
+					}
+					return nil
+				}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+					calls++
+					written <- struct{}{}
+					<-time.After(wait)
+					return errors.New("ouch")
+				})
+				stop := start(t, c)
+				<-time.After(time.Minute)
+				assert.GreaterOrEqual(t, calls, 3)
+				assert.LessOrEqual(t, calls, 12, "twice in 5, 10, 20 and 30 seconds at least")
+				require.Error(t, stop())
+			})
+		})
+	}
+}
+
 func TestFailuresAreReportedAndRetried(t *testing.T) {
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errors.New("ouch") },

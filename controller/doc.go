@@ -26,8 +26,12 @@
 //     gets every event of the object since its last success with that object, merged as the
 //     collection's compaction says. The guarantees of package eventqueue hold as well.
 //   - controller-C2: If the handler returns an error or panics, the events are retried after a
-//     back-off, together with newer ones. The back-off grows with each failure of the object. Other
-//     objects are not delayed. runtime.Goexit, as in FailNow of a test, counts as a panic.
+//     back-off, together with newer ones. The back-off grows with each failure of the object. An
+//     event that comes during the failing call does not shorten it, and later ones do so once: see
+//     queue-E11. Without that bound, a handler that writes to its object and then fails would have
+//     no back-off, because a controller cannot tell its own writes from those of others; package
+//     reconcile can. Other objects are not delayed. runtime.Goexit, as in FailNow of a test, counts
+//     as a panic.
 //   - controller-C3: An event that fails with an error made by [eventqueue.Permanent] is reported
 //     and not retried.
 //   - controller-C4: Live events of an object go before initial additions and resyncs, except for

@@ -115,6 +115,7 @@ func TestFailedEventsAreMergedInOrderWithNewOnes(t *testing.T) {
 	q := take(t, c)
 	require.NoError(t, c.Update(at("a", "u", 2)))
 	q.Fail(errors.New("no"))
+	releaseAll(c)
 	assert.Equal(t, []string{"+1", "1>2"}, words(collect(take(t, c))))
 }
 

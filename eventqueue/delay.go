@@ -13,9 +13,11 @@ import (
 // otherwise. The package documentation shows a work queue. AddAfter is a function, because a method
 // would exist for collections of objects too, where an event needs an object and its prior state.
 //
-// A key waits once. The earliest end of all delays and of a back-off counts, and the key is live if
-// one of the calls says so. A key that is out waits until its queue is settled. AddAfter does not
-// write to the collection's cache, and does nothing after [Collection.Close].
+// A key waits once. The earliest end of all delays counts, and the key is live if one of the calls
+// says so. A key that is out waits until its queue is settled. A key in back-off is hastened by a
+// live key without a delay, and by a delay that ends earlier, as queue-E11 says; a key that is not
+// live and has no delay waits with it. AddAfter does not write to the collection's cache, and does
+// nothing after [Collection.Close].
 func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live bool) {
 	c.lock()
 	defer c.mu.Unlock()
@@ -42,13 +44,15 @@ func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live
 		b.events[len(b.events)-1].Origin = origin
 		c.reclassLocked(k)
 	}
-	if delay > 0 {
+	switch {
+	case k.backsOff() && (!k.mayHasten() || delay <= 0 && !live):
+	case delay > 0:
 		c.delayLocked(k, due)
-		return
+	default:
+		c.delayed.remove(k)
+		c.readyLocked(k)
+		c.signalLocked()
 	}
-	c.delayed.remove(k)
-	c.readyLocked(k)
-	c.signalLocked()
 }
 
 // maxDelay bounds delays, so that the sum of a time and the largest Duration is no earlier time.
@@ -70,6 +74,35 @@ func (b backoff) delay(failures int) time.Duration {
 	}
 	d = min(d, b.limit)
 	return d/2 + rand.N(d/2+1)
+}
+
+// backsOff reports whether a failed key waits for the end of its back-off, or for a delay that ends
+// earlier.
+func (k *keyState[T]) backsOff() bool { return k.failures > 0 && k.out == nil && k.heapIndex >= 0 }
+
+// mayHasten reports whether an event may make a key ready before its time. Of each back-off, an
+// event shortens the wait once: without a bound, an object that changes all the time, perhaps by the
+// failing handler itself, would be retried without any back-off.
+func (k *keyState[T]) mayHasten() bool { return !k.backsOff() || !k.hastened }
+
+// backOffLocked makes a key wait after a failure. An event that came during the failed attempt does
+// not shorten the wait: the handler may have caused it. A delay that was asked for meanwhile counts
+// like an event that comes when it ends.
+func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
+	k.failures++
+	k.err = o.err
+	if k.failures == 1 || k.backoffEnd <= now() { // else the attempt was hastened, and the end stays
+		if o.wait == 0 {
+			o.wait = c.backoff.delay(int(k.failures))
+		}
+		k.backoffEnd, k.hastened = now()+o.wait, false
+	}
+	k.unlink()
+	if k.hastened {
+		c.delayed.remove(k)
+	}
+	c.delayLocked(k, k.backoffEnd)
+	c.signalLocked()
 }
 
 // delayLocked makes a key wait until it is due, unless it is ready or due earlier.

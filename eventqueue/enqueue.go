@@ -32,7 +32,7 @@ func (c *Collection[T]) enqueueLocked(n *news[T]) {
 	if !c.joinLocked(k, r, n.came) {
 		return
 	}
-	if r.Origin != Resync {
+	if r.Origin != Resync && k.mayHasten() {
 		c.delayed.remove(k)
 	}
 	if k.heapIndex < 0 {

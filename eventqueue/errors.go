@@ -62,7 +62,7 @@ type HandlerError struct {
 	// empty if there is none.
 	ResourceVersion string
 	// RetryIn is the back-off before the next attempt, or 0 if Err is [Permanent]. A new event of the
-	// object ends the back-off.
+	// object may end it: see queue-E11.
 	RetryIn time.Duration
 	// Err is the handler's error, or a [*PanicError].
 	Err error

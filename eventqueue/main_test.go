@@ -110,10 +110,10 @@ func nothingReady(t *testing.T, c *Collection[*thing]) {
 }
 
 // releaseAll ends every back-off.
-func releaseAll(c *Collection[*thing]) {
+func releaseAll[T any](c *Collection[T]) {
 	c.lock()
 	for _, l := range c.delayed {
-		l.due = now()
+		l.due, l.backoffEnd = now(), now()
 	}
 	c.mu.Unlock()
 	c.release()

@@ -101,7 +101,10 @@ func (q *Queue[T]) process(ctx context.Context, fn func(context.Context, *Queue[
 		finally(q.Key(), func() error {
 			failure := &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err}
 			if !IsPermanent(err) {
-				q.retryIn = q.of.backoff.delay(failure.Attempt)
+				q.retryIn = q.backoffEnd - now()
+				if failure.Attempt == 1 || q.retryIn <= 0 {
+					q.retryIn = q.of.backoff.delay(failure.Attempt)
+				}
 				failure.RetryIn = q.retryIn
 			}
 			report(ctx, failure)

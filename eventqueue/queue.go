@@ -19,6 +19,9 @@ type Queue[T any] struct {
 	backlog[T]
 
 	attempt int32
+	// backoffEnd is the end of the key's last back-off. If the queue was handed out earlier and fails,
+	// it is retried then. It has no meaning in the first attempt.
+	backoffEnd time.Duration
 
 	// acknowledged is the number of leading events that Each completed.
 	acknowledged int32
@@ -67,7 +70,7 @@ func (q *Queue[T]) Waited() time.Duration { return now() - q.since }
 func (q *Queue[T]) Done() { q.of.settle(q, outcome{how: done}) }
 
 // Fail puts the queue back. The collection retries it after a back-off, together with the events
-// that came meanwhile. Events that [Queue.Each] completed do not come again. If Each completed all
+// that came meanwhile, which do not shorten the back-off. A later event may: see queue-E11. Events that [Queue.Each] completed do not come again. If Each completed all
 // events, Fail acknowledges the queue. [DrainError] reports err if draining ends before a retry.
 //
 // If err is [Permanent], the collection gives the queue up: all its events do not come again. If

@@ -55,7 +55,7 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 	}
 	k.out = nil // only now: a merge must not make the collection forget the key
 	if o.how == done || o.how == gaveUp {
-		k.failures, k.err = 0, nil
+		k.failures, k.err, k.backoffEnd, k.hastened = 0, nil, 0, false
 	}
 	if q.initial {
 		if o.how == requeued && k.waits() {
@@ -114,15 +114,12 @@ func (c *Collection[T]) queueUpLocked(k *keyState[T], o outcome) {
 		c.forgetLocked(k)
 		return
 	}
+	if o.how == failed {
+		c.backOffLocked(k, o)
+		return
+	}
 	c.returnLocked(k)
 	switch {
-	case o.how == failed:
-		k.failures++
-		k.err = o.err
-		if o.wait == 0 {
-			o.wait = c.backoff.delay(int(k.failures))
-		}
-		c.delayLocked(k, now()+o.wait) // no wait if a live event made the key ready
 	case o.how == done || o.how == gaveUp:
 		if k.heapIndex < 0 { // else AddAfter delayed the key
 			c.readyLocked(k) // behind the others, like a failed key

@@ -132,6 +132,8 @@ func (c *Collection[T]) handOutLocked(k *keyState[T], q *Queue[T]) {
 	q.attempt = k.failures + 1
 	if k.failures > 0 {
 		c.counters.Retries++
+		q.backoffEnd = k.backoffEnd
+		k.hastened = k.hastened || now() < k.backoffEnd
 	}
 	c.counters.Waiting--
 	c.counters.InFlight++

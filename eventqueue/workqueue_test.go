@@ -91,7 +91,7 @@ func TestKeyThatIsAddedWhileItIsOutComesAgain(t *testing.T) {
 		again  time.Duration
 	}{
 		"at once, Done":              {0, (*Queue[store.Key]).Done, 0},
-		"at once, Fail":              {0, func(q *Queue[store.Key]) { q.Fail(errNo) }, 0},
+		"at once, Fail":              {0, func(q *Queue[store.Key]) { q.Fail(errNo) }, 24 * time.Hour},
 		"later, Done":                {time.Minute, (*Queue[store.Key]).Done, time.Minute},
 		"later than back-off, Fail":  {48 * time.Hour, func(q *Queue[store.Key]) { q.Fail(errNo) }, 24 * time.Hour},
 		"before the back-off, Fail":  {time.Minute, func(q *Queue[store.Key]) { q.Fail(errNo) }, time.Minute},
@@ -190,6 +190,20 @@ type keyModel struct {
 	out         *Queue[store.Key]
 	outLive     bool
 	failures    int
+	step        time.Time // the end of the last back-off
+	hastened    bool      // the key was taken before that
+}
+
+// added is an addition: at once or after a delay.
+func (m *keyModel) added(delay time.Duration, live bool) {
+	now := time.Now()
+	due := now.Add(delay)
+	switch backsOff := m.out == nil && m.failures > 0 && m.due.After(now); {
+	case m.waits && !due.Before(m.due), backsOff && (m.hastened || delay == 0 && !live):
+	default:
+		m.due = due
+	}
+	m.waits, m.live = true, m.live || live
 }
 
 // TestCollectionOfKeysAgainstAModel runs random histories of additions, delays and ways to settle.
@@ -218,6 +232,10 @@ func runKeys(t *testing.T, seed uint64) {
 		require.Equal(t, 1, q.Len())
 		require.Equal(t, m.failures+1, q.Attempt())
 		require.Equal(t, m.live, q.Newest().Origin == Watch)
+		if m.failures > 0 && time.Now().Before(m.step) {
+			require.False(t, m.hastened, "seed %d: %v comes twice in one back-off", seed, q.Key())
+			m.hastened = true
+		}
 		m.out, m.outLive, m.waits, m.live = q, m.live, false, false
 	}
 	for range 200 {
@@ -228,10 +246,7 @@ func runKeys(t *testing.T, seed uint64) {
 			delay := time.Duration(random.IntN(3)) * 40 * time.Minute
 			live := random.IntN(2) == 0
 			AddAfter(c, key(name), delay, live)
-			if due := time.Now().Add(delay); !m.waits || due.Before(m.due) {
-				m.due = due
-			}
-			m.waits, m.live = true, m.live || live
+			m.added(delay, live)
 		case op < 5:
 			take()
 		case op == 5:
@@ -239,24 +254,27 @@ func runKeys(t *testing.T, seed uint64) {
 		case m.out == nil:
 		case op < 8:
 			m.out.Done()
-			m.out, m.failures = nil, 0
+			m.out, m.failures, m.hastened = nil, 0, false
 		case op == 8:
 			m.out.Fail(errNo)
 			m.failures++
-			backoff := time.Now().Add(c.keys.get(key(name), hashOf(key(name))).due - now())
-			if !m.waits || m.due.After(time.Now()) {
-				least, most := time.Now().Add(30*time.Minute), time.Now().Add(time.Hour)
-				if m.waits && m.due.Before(most) {
-					require.False(t, backoff.After(m.due), "seed %d", seed)
-					least = time.Now()
-				}
-				require.False(t, backoff.Before(least) || backoff.After(most), "seed %d", seed)
-				m.due = backoff
+			k := c.keys.get(key(name), hashOf(key(name)))
+			if end := time.Now().Add(k.backoffEnd - now()); m.failures == 1 || !m.step.After(time.Now()) {
+				wait := time.Until(end)
+				require.True(t, 30*time.Minute <= wait && wait <= time.Hour, "seed %d: %v", seed, wait)
+				m.step, m.hastened = end, false
+			} else {
+				require.Equal(t, m.step, end, "seed %d: the end stays", seed)
+			}
+			// What was added during the attempt changes nothing, except for a delay that still runs.
+			if !m.waits || !m.due.After(time.Now()) || m.due.After(m.step) || m.hastened {
+				m.due = m.step
 			}
 			m.out, m.waits, m.live = nil, true, m.live || m.outLive
 		default:
 			m.out.Requeue()
 			m.out, m.waits, m.due, m.live = nil, true, time.Now(), m.live || m.outLive
+			m.hastened = false // the attempt begins again
 		}
 		want := Stats{}
 		for _, m := range model {

@@ -34,8 +34,11 @@
 //     to. It misses no change after that, except for changes that a predicate rejects and own
 //     writes that [IgnoreOwnWrites] ignores. One call may cover many changes.
 //   - reconcile-R3: If the function returns an error, panics or calls runtime.Goexit, the key is
-//     retried after a back-off, which grows with each failure. An error of [eventqueue.Permanent]
-//     is not retried. Other keys are not delayed.
+//     retried after a back-off, which grows with each failure. An event that a reported write of
+//     the failed calls caused never shortens the back-off, nor does an event during the call, nor a
+//     resync. A change by another writer does so once in each back-off (queue-E11); later ones are
+//     reconciled when it ends. So a function may write its error into the status of its object. An
+//     error of [eventqueue.Permanent] is not retried. Other keys are not delayed.
 //   - reconcile-R4: If a call has reported a write with [ExpectWrite] or [ExpectDelete], the
 //     reconciler does not reconcile the key on a cache without that write. It waits for the cache
 //     at most as long as [WithReadYourWritesTimeout] says, and then reconciles the key again. This

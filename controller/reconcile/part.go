@@ -52,7 +52,7 @@ func (r *run) abandons(key store.Key) bool {
 	if s.gone {
 		return false
 	}
-	s.during = nil
+	s.during, s.failing = nil, failing{}
 	r.tidyLocked(key, s)
 	return true
 }

@@ -42,6 +42,8 @@ type state struct {
 	running bool      // a call is running, if own writes are ignored
 	own     []version // writes of calls without an event yet, if own writes are ignored
 	during  []trigger // events during the call, if own writes are ignored
+
+	failing failing
 }
 
 func newRun(ctx context.Context, o *options, name string, reconcile function, sources []source) *run {
@@ -102,7 +104,9 @@ func (r *run) trigger(t trigger) {
 		return
 	}
 	r.tellTriggered(t)
-	eventqueue.AddAfter(r.keys, t.key, 0, t.live)
+	if r.hastens(t) {
+		eventqueue.AddAfter(r.keys, t.key, 0, t.live)
+	}
 }
 
 // handle is the handler of the controller. It makes the call for a key, unless the key is held or
@@ -143,6 +147,7 @@ func (r *run) begin(key store.Key) (held *hold) {
 		return s.hold
 	}
 	s.ending, s.gone, s.running = s.gone, false, r.ignoreOwn
+	s.failing.retried = false
 	r.tidyLocked(key, s)
 	return nil
 }
@@ -182,22 +187,24 @@ func (r *run) note(key store.Key, writes []written, unseen []wait, failed, repea
 	if r.ignoreOwn {
 		heard = r.heardOf(writes)
 	}
+	fails := failed && repeat
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.states[key]
-	if s == nil && len(unseen) == 0 && !r.ignoreOwn {
+	if s == nil && len(unseen) == 0 && !r.ignoreOwn && !(fails && len(writes) > 0) {
 		return nil
 	}
 	s = r.stateLocked(key)
 	s.running = false
+	s.failing.ended(fails, writes)
 	if r.ignoreOwn {
 		if during = s.foreign(heard); s.ending {
 			s.own = nil // else states of deleted keys would stay
 		}
 	}
-	s.gone = s.gone || s.ending && failed && repeat
+	s.gone = s.gone || s.ending && fails
 	s.ending = false
-	r.holdLocked(key, s, unseen, repeat)
+	r.holdLocked(key, s, unseen, repeat && !failed) // a failed key is retried in any case
 	r.tidyLocked(key, s)
 	return during
 }
@@ -227,7 +234,7 @@ func (r *run) stateLocked(key store.Key) *state {
 
 // tidyLocked deletes the state of a key if there is nothing to remember.
 func (r *run) tidyLocked(key store.Key, s *state) {
-	if s.hold == nil && !s.gone && !s.ending && !s.running && len(s.own) == 0 {
+	if s.hold == nil && !s.gone && !s.ending && !s.running && len(s.own) == 0 && len(s.failing.wrote) == 0 {
 		delete(r.states, key)
 	}
 }

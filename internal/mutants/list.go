@@ -76,8 +76,8 @@ var mutants = []mutant{{
 }, {
 	name:  "reconcile: a failed call for a deletion is not repeated as one",
 	file:  "controller/reconcile/run.go",
-	text:  "s.gone = s.gone || s.ending && failed && repeat",
-	with:  "s.gone = s.gone || s.ending && failed && repeat && false",
+	text:  "s.gone = s.gone || s.ending && fails",
+	with:  "s.gone = s.gone || s.ending && fails && false",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: the state of a deleted key stays",
@@ -85,6 +85,30 @@ var mutants = []mutant{{
 	text:  "foreign(heard); s.ending {",
 	with:  "foreign(heard); s.ending && false {",
 	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: the event of an own write hastens a failed key",
+	file:  "controller/reconcile/backoff.go",
+	text:  "return own && f.retried",
+	with:  "return own && f.retried && false",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "eventqueue: events hasten a failed key again and again",
+	file:  "eventqueue/delay.go",
+	text:  "return !k.backsOff() || !k.hastened",
+	with:  "return true",
+	tests: []string{"./eventqueue"},
+}, {
+	name:  "eventqueue: an event during a failed attempt ends its back-off",
+	file:  "eventqueue/delay.go",
+	text:  "	k.unlink()\n	if k.hastened {",
+	with:  "	if k.hastened {",
+	tests: []string{"./eventqueue"},
+}, {
+	name:  "eventqueue: a key that was delayed first waits since the end of the delay",
+	file:  "eventqueue/delay.go",
+	text:  "		b.since = min(b.since, due)\n",
+	with:  "",
+	tests: []string{"./eventqueue"},
 }, {
 	name:  "eventqueue: the buffer has no bound",
 	file:  "eventqueue/follower.go",

@@ -1,0 +1,161 @@
+package eventqueue
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// These tests hold queue-E11.
+
+// attempts returns when the queues of a come within a time, if each attempt takes a second and
+// fails. The function during runs in each attempt.
+func attempts(t *testing.T, c *Collection[*thing], within time.Duration, during func()) []time.Duration {
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	var all []time.Duration
+	begin := time.Now()
+	c.Process(ctx, 1, func(context.Context, *Queue[*thing]) error {
+		all = append(all, time.Since(begin))
+		during()
+		<-time.After(time.Second)
+		return errNo
+	}, nil)
+	return all
+}
+
+func TestEventDuringAFailedAttemptDoesNotShortenItsBackoff(t *testing.T) {
+	version := 1
+	for name, during := range map[string]func(c *Collection[*thing]){
+		"a modification": func(c *Collection[*thing]) { version++; _ = c.Update(at("a", "u", version)) },
+		"a relist": func(c *Collection[*thing]) {
+			version++
+			_ = c.Replace([]*thing{at("a", "u", version)}, fmt.Sprint(version))
+		},
+		"another object": func(c *Collection[*thing]) { version++; _ = c.Update(at("a", fmt.Sprint(version), version)) },
+		"a deletion":     func(c *Collection[*thing]) { version++; _ = c.Delete(at("a", "u", version)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := opened(t, WithCompaction(KeepLatest), WithBackoff(10*time.Second, time.Minute))
+				put(t, c, at("a", "u", 1))
+				all := attempts(t, c, time.Minute, func() { during(c) })
+				require.GreaterOrEqual(t, len(all), 2)
+				assert.Less(t, len(all), 7)
+				assert.GreaterOrEqual(t, all[1]-all[0], 6*time.Second, "an attempt, and half of the back-off")
+			})
+		})
+	}
+}
+
+func TestEventHastensARetryOnceInABackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := opened(t, WithBackoff(time.Hour, 4*time.Hour))
+		put(t, c, at("a", "u", 1))
+		take(t, c).Fail(errNo)
+		end := time.Now().Add(c.Pending(1)[0].RetryIn)
+		pass(time.Minute)
+		put(t, c, at("a", "u", 2))
+		take(t, c).Fail(errNo)
+		put(t, c, at("a", "u", 3))
+		nothingReady(t, c)
+		require.Equal(t, end, time.Now().Add(c.Pending(1)[0].RetryIn), "the end stays")
+		pass(time.Until(end))
+		q := take(t, c)
+		assert.Equal(t, "3", q.Newest().Object.version, "no event is lost")
+		assert.Equal(t, 3, q.Attempt())
+		q.Fail(errNo)
+		assert.GreaterOrEqual(t, c.Pending(1)[0].RetryIn, 2*time.Hour, "each failure makes the next back-off longer")
+		put(t, c, at("a", "u", 4))
+		take(t, c).Done()
+		put(t, c, at("a", "u", 5))
+		take(t, c).Fail(errNo)
+		put(t, c, at("a", "u", 6))
+		take(t, c).Done() // a success ends all that
+	})
+}
+
+func TestObjectThatChangesAllTheTimeIsRetriedAtMostTwiceInABackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := opened(t, WithCompaction(KeepLatest), WithBackoff(time.Minute, time.Minute))
+		stop := make(chan struct{})
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for version := 1; ; version++ {
+				_ = c.Update(at("a", "u", version))
+				select {
+				case <-time.After(100 * time.Millisecond):
+				case <-stop:
+					return
+				}
+			}
+		}()
+		all := attempts(t, c, time.Hour, func() {})
+		close(stop)
+		<-ended
+		assert.LessOrEqual(t, len(all), 2*120+2, "the back-off is at least half a minute")
+	})
+}
+
+func TestReportedRetryOfAHastenedAttemptIsTheRestOfTheBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := opened(t, WithBackoff(time.Hour, time.Hour))
+		put(t, c, at("a", "u", 1))
+		var ends []time.Time
+		fail := func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c.Process(ctx, 1, func(context.Context, *Queue[*thing]) error { return errNo }, func(_ context.Context, err *HandlerError) {
+				ends = append(ends, time.Now().Add(err.RetryIn))
+				cancel()
+			})
+		}
+		fail()
+		pass(time.Minute)
+		put(t, c, at("a", "u", 2))
+		fail()
+		assert.Equal(t, ends[0], ends[1])
+		assert.Equal(t, ends[0], time.Now().Add(c.Pending(1)[0].RetryIn))
+	})
+}
+
+// A resync adds keys that are not live and have no delay.
+func TestKeyThatIsNotLiveWaitsForTheBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeys(WithBackoff(time.Hour, time.Hour))
+		defer c.Close()
+		AddAfter(c, key("a"), 0, true)
+		tryTakeKey(t, c).Fail(errNo)
+		AddAfter(c, key("a"), 0, false)
+		assert.Nil(t, tryTakeKey(t, c))
+		AddAfter(c, key("a"), time.Minute, false)
+		pass(time.Minute)
+		tryTakeKey(t, c).Fail(errNo) // a delay ended earlier than the back-off
+		AddAfter(c, key("a"), time.Minute, true)
+		AddAfter(c, key("a"), 0, true)
+		pass(time.Minute)
+		assert.Nil(t, tryTakeKey(t, c), "once in a back-off")
+		pass(time.Hour)
+		assert.NotNil(t, tryTakeKey(t, c))
+	})
+}
+
+func TestKeyWithADelayThatIsAddedAgainWaitsSinceThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeys()
+		defer c.Close()
+		AddAfter(c, store.Key{Name: "a"}, time.Hour, false)
+		AddAfter(c, store.Key{Name: "a"}, 0, true)
+		pass(time.Minute)
+		q := tryTakeKey(t, c)
+		assert.Equal(t, time.Minute, q.Waited())
+		assert.Equal(t, time.Minute, c.Stats().Oldest)
+	})
+}
