@@ -285,6 +285,37 @@ func TestObjectOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	}
 }
 
+// The operator's cache of ConfigMaps stands still. Meanwhile the Site's ConfigMap becomes one of
+// another owner.
+func TestObjectThatTookTheNameOfAHeldOneIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.must(w.stop())
+		// The bookmark after the initial events is the first event, and the ConfigMap is the second.
+		release := make(chan struct{})
+		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "configmaps").Times(1))
+		w.stop = w.demo.start(t.Context(), w)
+		w.must(w.create("shop", "shop.example.com"))
+		settle()
+		theirs := &corev1.ConfigMap{ObjectMeta: object("shop")}
+		w.must(w.server.Get(theirs))
+		w.must(w.server.Delete(theirs))
+		theirs = &corev1.ConfigMap{ObjectMeta: object("shop"), Data: map[string]string{"their": "data"}}
+		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Site", Name: "shop", UID: "a later one", Controller: new(true)}}
+		w.must(w.server.Create(theirs))
+		w.must(w.edit("shop", func(s *Site) { s.Spec.Page = "another page" }))
+		settle()
+		w.must(w.server.Get(theirs))
+		assert.Equal(t, map[string]string{"their": "data"}, theirs.Data)
+		assert.Len(t, theirs.OwnerReferences, 1)
+		assert.EqualValues(t, "a later one", theirs.OwnerReferences[0].UID)
+		close(release)
+		settle()
+		assert.Equal(t, "NameTaken", w.reason("shop"))
+		w.must(w.stop())
+	})
+}
+
 // TestOutages disturbs all requests of a kind for seven minutes: the operator then catches up.
 func TestOutages(t *testing.T) {
 	for name, fault := range map[string]reflectortest.Fault{

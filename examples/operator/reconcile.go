@@ -133,6 +133,11 @@ func (o *operator) ensure(ctx context.Context, site *Site, status *SiteStatus) e
 // apply applies an object of a Site. It takes back the fields that another client has changed. It
 // changes no object that does not belong to the Site. The cache has only objects with the label of
 // the operator, so apply asks the server for an object that the cache lacks.
+//
+// The object carries the UID of the one that was held. The server then refuses the object if
+// another one has the name now: a process that takes over with a cache that is behind may see a
+// Site that was deleted and created again, and would otherwise put the owner reference of the old
+// Site onto the objects of the new one. The garbage collector would then delete them.
 func apply[T metav1.Object](ctx context.Context, objects *manager.Objects[T], site *Site, want T) (T, error) {
 	held, ok := objects.Cache().Get(store.Key{Namespace: want.GetNamespace(), Name: want.GetName()})
 	if !ok {
@@ -144,6 +149,9 @@ func apply[T metav1.Object](ctx context.Context, objects *manager.Objects[T], si
 	}
 	if ok && !metav1.IsControlledBy(held, site) {
 		return held, &problem{reason: "NameTaken", err: fmt.Errorf("a %T of this name does not belong to the Site", want)}
+	}
+	if ok {
+		want.SetUID(held.GetUID())
 	}
 	return objects.Client.Apply(ctx, want, metav1.ApplyOptions{FieldManager: name, Force: true})
 }
