@@ -23,6 +23,8 @@ type KubernetesResourceReflector[T Object] struct {
 	store   store.Store[T]
 	running atomic.Bool
 	status  *status
+	// catching has a value while a CatchUp runs.
+	catching chan struct{}
 
 	// Only the goroutine of Run uses the fields below. They outlive Run.
 
@@ -37,10 +39,11 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 	from, o := source.Of(client), newOptions(reflect.TypeFor[T]().String(), opts)
 	of := from.About()
 	return &KubernetesResourceReflector[T]{
-		options: o,
-		source:  from,
-		store:   s,
-		status:  newStatus(),
+		options:  o,
+		source:   from,
+		store:    s,
+		status:   newStatus(),
+		catching: make(chan struct{}, 1),
 		protocol: protocol.New(protocol.Options{
 			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, Replayed: of.Replayed, Shared: of.Shared,
 		}),

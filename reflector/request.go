@@ -37,6 +37,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	case a.Next == "":
 		r.status.enter(Listing)
 		r.observing.beginList(r.name, false)
+		r.asks(a)
 		r.evidence.anew()
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, answerTimeout, protocol.NoAnswer)
@@ -66,6 +67,14 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	r.logger.Debug("listed", zap.Int("objects", len(p.Items)+p.Taken), zap.String("resourceVersion", p.ResourceVersion))
 	r.page = p
 	return protocol.Input{Kind: protocol.Answered, Version: p.ResourceVersion, Next: p.Continue}
+}
+
+// asks notes whether a list or watch-list will show what the server has now: see CatchUp.
+func (r *run[T]) asks(a protocol.Action) {
+	r.asked = time.Time{}
+	if a.Version == "" {
+		r.asked = time.Now()
+	}
 }
 
 // askProbe requests the object that changed last, at the newest version of the server: see
@@ -118,6 +127,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 		r.evidence.anew()
 		opts.ShardSelector = r.shardSelector()
 		r.observing.beginList(r.name, true)
+		r.asks(a)
 		wanted.Holds = r.holds()
 		all := true
 		opts.SendInitialEvents = &all

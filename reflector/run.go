@@ -35,6 +35,9 @@ type run[T Object] struct {
 	// objects a second. State still has the last rejection.
 	rejections flowcontrol.PassiveRateLimiter
 
+	// asked is when the current list was requested, if it is consistent: at the newest version.
+	asked time.Time
+
 	evidence evidence // of whether the server filters by shard
 	sharding Sharding // as in the state
 
@@ -149,6 +152,9 @@ func (r *run[T]) replace(version string) protocol.Input {
 	r.witness = r.staging.newest
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
+	if err == nil || protocol.Rejected(err) {
+		r.status.current(r.asked)
+	}
 	if r.stream != nil && (err == nil || protocol.Rejected(err)) {
 		defer r.watches()
 	}

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -65,10 +66,15 @@ type State struct {
 
 // status is the State of a reflector. The goroutine of Run and readers of the state share it.
 type status struct {
-	// mu protects state and changed.
+	// mu protects the fields below it, up to synced.
 	mu      sync.Mutex
 	state   State
 	changed chan struct{} // closed by the next change; nil without waiters
+	// advanced is closed when the resource version changes; nil without waiters.
+	advanced chan struct{}
+	// asOf is the latest time at which the server had no change that the store lacks; zero if no
+	// consistent list or CatchUp has shown one.
+	asOf time.Time
 
 	synced    chan struct{}
 	latchSync sync.Once
@@ -116,7 +122,49 @@ func (s *status) contact() {
 func (s *status) stored(resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.advanced != nil && s.state.ResourceVersion != resourceVersion {
+		close(s.advanced)
+		s.advanced = nil
+	}
 	s.state.ResourceVersion = resourceVersion
+}
+
+// reached waits until the store's version is the given one or a later one, and reports false if ctx
+// ends before.
+func (s *status) reached(ctx context.Context, version string) bool {
+	for {
+		s.mu.Lock()
+		if reaches(s.state.ResourceVersion, version) {
+			s.mu.Unlock()
+			return true
+		}
+		if s.advanced == nil {
+			s.advanced = make(chan struct{})
+		}
+		advanced := s.advanced
+		s.mu.Unlock()
+		select {
+		case <-advanced:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// current records that the store has every change that the server had at a time.
+func (s *status) current(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at.After(s.asOf) {
+		s.asOf = at
+	}
+}
+
+// isCurrent reports whether the store has every change that the server had at some time after since.
+func (s *status) isCurrent(since time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.asOf.IsZero() && !s.asOf.Before(since)
 }
 
 func (s *status) get() State {

@@ -59,6 +59,10 @@
 //
 // Every process needs an identity that no other process has. The name of a host is not enough.
 //
+// The caches of a process that takes over may be behind what the leader before did. Reconcilers
+// therefore catch up at the beginning of a term: see reconcile-R10. Another member that is led calls
+// [informer.Informer.CatchUp] itself.
+//
 // # Requests and permissions
 //
 // A candidate reads the lease every RetryPeriod. A leader updates it every RetryPeriod, and has one

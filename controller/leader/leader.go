@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/internal/term"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection"
@@ -205,7 +206,7 @@ func (e *Elector) term(ctx context.Context) (lost, err error) {
 
 // lead runs the led member until ctx or the lease ends.
 func (e *Elector) lead(ctx, leased context.Context, lock *heldLock) (lost, err error) {
-	working, hardStop := controller.WithHardStop(context.WithValue(ctx, lockKey{}, lock))
+	working, hardStop := controller.WithHardStop(term.Begin(context.WithValue(ctx, lockKey{}, lock)))
 	defer hardStop()
 	// Also after ctx has ended, while the led member still finishes.
 	watching := context.AfterFunc(leased, hardStop)

@@ -60,11 +60,20 @@
 //     object either, unless that object was deleted while the informer held it. Such a call is
 //     retried after an error. It is not repeated after a RequeueAfter, nor for a write that the
 //     caches do not show yet. Return an error to be called again.
+//   - reconcile-R10: Before its first call, Run waits until each cache has reached the version that
+//     the server had when the term began or later, so that a new leader sees what the one before
+//     did. The same holds after a first list at version "0", which a lagging server may answer with
+//     an old state. The wait is bounded by [WithCatchUpTimeout], a minute by default; after that
+//     Run logs what it waited for and begins. It costs a list of one object for each informer, and
+//     a watch of three seconds if changes of other kinds have raised the version. A program that
+//     starts with consistent lists does not wait. Caches of servers without versions, of fake
+//     clients and of replays are not waited for.
 //
-// None of this holds between two processes: see packages leader and shard. The caches of a process
-// that takes over are as fresh as its watches, and may not show the last writes of the other
-// process yet. A write that must not happen twice needs a name or a resource version, so that the
-// API server refuses the second one.
+// None of this holds between two processes: see packages leader and shard. R10 makes it likely and
+// not certain that a new leader knows the last writes of the other process: that process may send
+// one more, and the wait is bounded. A write that must not happen twice needs a name or a resource
+// version, so that the API server refuses the second one. An effect outside of the cluster needs a
+// request that proves that the object is still there: see write-W4.
 //
 // # Concurrency
 //

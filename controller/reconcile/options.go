@@ -22,6 +22,7 @@ type options struct {
 	sources    []source                     // the secondary ones
 	timeout    time.Duration
 	visibility time.Duration // 0 or less means no wait
+	catchUp    time.Duration // 0 or less means no wait
 	ignoreOwn  bool
 	resync     time.Duration // of the primary informer; 0 or less for none
 	observers  []Observer
@@ -36,6 +37,7 @@ func newOptions(opts []Option) options {
 		queue:      []eventqueue.Option{eventqueue.WithBackoff(5*time.Millisecond, 5*time.Minute)},
 		logger:     zap.NewNop(),
 		visibility: 30 * time.Second,
+		catchUp:    time.Minute,
 	}
 	for _, opt := range opts {
 		opt.apply(&o)

@@ -154,7 +154,7 @@ func (r *Reconciler[T]) warn(ctx context.Context) {
 }
 
 // Synced returns a channel that is closed when the first call may begin: all informers have filled
-// their caches, and the keys of their objects, or the keys that [Watch] maps them to, are queued.
+// their caches and have caught up with the server, and the keys of their objects, or the keys that [Watch] maps them to, are queued.
 func (r *Reconciler[T]) Synced() <-chan struct{} { return r.synced }
 
 // WaitForSync waits for [Reconciler.Synced]. If ctx ends before, it returns the error of
@@ -227,7 +227,8 @@ func (r *Reconciler[T]) end() {
 	r.running = false
 }
 
-// Run waits until the informers are synced. It reconciles the key of every object that they hold,
+// Run waits until the informers are synced, and until their caches are current: see
+// [WithCatchUpTimeout]. It reconciles the key of every object that they hold,
 // and then the keys of changed objects, until ctx ends. It then continues with the queued keys, for
 // the time of [WithDrainTimeout], and returns when the last call has returned. If an informer ends,
 // Run gives up the keys that wait for a cache: let the informers end after the reconciler, as
@@ -243,7 +244,7 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	sources := r.all()
+	began, sources := time.Now(), r.all()
 	if !r.begin() {
 		return fmt.Errorf("reconciler %s: %w", r.name, controller.ErrRunning)
 	}
@@ -274,6 +275,9 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil // no call was made
 		}
+	}
+	if r.catchUp(ctx, sources, began); ctx.Err() != nil {
+		return nil // no call was made
 	}
 	run.resume(r.unseen)
 	defer func() { r.unseen = run.leftUnseen() }()

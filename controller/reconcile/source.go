@@ -48,6 +48,7 @@ type anyInformer interface {
 	informer.Member
 	Name() string
 	Stopped() <-chan struct{}
+	CatchUp(ctx context.Context, since time.Time) error
 }
 
 // subscription is an [informer.Subscription] of any type.

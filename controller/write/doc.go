@@ -42,7 +42,11 @@
 //     by themselves, except for its Delete, which does not know the object.
 //   - write-W4: [Finalize] returns an object as alive only after the server has stored the
 //     finalizer. It removes the finalizer only after the cleanup has succeeded. A cleanup that
-//     succeeded may be called again, since the process can end in between.
+//     succeeded may be called again, since the process can end in between. If the held object has
+//     the finalizer already, Finalize sends no request, and alive means alive in the cache: a cache
+//     that is behind may show an object that is gone, whose cleanup is over. reconcile-R10 bounds
+//     that at the start of a term. An effect that must never outlive its object needs a request
+//     immediately before it: a Get, or a write with the object's UID and version.
 //   - write-W5: [Own] and [Adopt] take no object away from another controller.
 //   - write-W6: [Delete] deletes only the held object, and no other object with its name.
 //

@@ -17,7 +17,8 @@ var ErrDeleting = errors.New("object is being deleted: it can get no finalizer")
 // Call it at the beginning of a reconcile function, before the effect:
 //
 //   - If the object is not being deleted, Finalize makes sure that it has the finalizer, and
-//     returns it as alive. The effect may follow.
+//     returns it as alive. The effect may follow. If the held object has the finalizer already, no
+//     request proves that it is still there: see write-W4.
 //   - If the object is being deleted and has the finalizer, Finalize calls cleanup. If cleanup
 //     returns nil, Finalize removes the finalizer.
 //   - If the object is being deleted and does not have the finalizer, Finalize does nothing.

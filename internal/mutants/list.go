@@ -92,6 +92,12 @@ var mutants = []mutant{{
 	with:  "return own && f.retried && false",
 	tests: []string{"./controller/reconcile"},
 }, {
+	name:  "reconcile: a term begins with the caches as they are",
+	file:  "controller/reconcile/catchup.go",
+	text:  "if r.options.catchUp <= 0 {",
+	with:  "if r.options.catchUp <= 0 || true {",
+	tests: []string{"./controller/reconcile"},
+}, {
 	name:  "eventqueue: events hasten a failed key again and again",
 	file:  "eventqueue/delay.go",
 	text:  "return !k.backsOff() || !k.hastened",

@@ -1,0 +1,19 @@
+// Package term lets a leader election tell the reconcilers that it runs when its term began. The
+// packages leader and reconcile know only the context.
+package term
+
+import (
+	"context"
+	"time"
+)
+
+type key struct{}
+
+// Begin returns a context of a term that begins now.
+func Begin(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, time.Now()) }
+
+// Begun returns when the term of a context began, if it has one.
+func Begun(ctx context.Context) (at time.Time, elected bool) {
+	at, elected = ctx.Value(key{}).(time.Time)
+	return at, elected
+}

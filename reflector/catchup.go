@@ -1,0 +1,174 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// checkTimeout is how long the watch lasts that looks for changes after the store's version. An API
+// server sends a bookmark two seconds before a watch ends, so the answer takes about a second. On
+// an idle watch without that, a bookmark comes once a minute only.
+const checkTimeout = 3 * time.Second
+
+// checkPause is the time between two attempts of CatchUp.
+const checkPause = time.Second
+
+var (
+	errLagging   = errors.New("server's watch cache is behind its own storage")
+	errCheckOver = errors.New("watch for a check ended at once")
+)
+
+// CatchUp waits until the store has every change that the server had at some time after since. Call
+// it before an effect that cannot be undone, such as one outside of the cluster: a store is as fresh
+// as its watch, and a watch may be behind, or cut off without knowing it.
+//
+// CatchUp returns at once if the store has the result of a consistent list, or of an earlier
+// CatchUp, that began at since or later. A consistent list is a list or watch-list at the newest
+// version, and not at version "0". Otherwise CatchUp lists one object at the newest version, which
+// shows the version that the server has now. If the store is at an earlier one, a watch of three
+// seconds from there shows whether a change lies in between, and CatchUp waits for the last of them.
+// That needs no other permissions than Run.
+//
+// CatchUp returns an error if ctx ends earlier: give ctx a deadline. It returns nil at once where
+// nothing can be compared: if the server's versions are no numbers, as those of fake clients, and if
+// the client is a recorder, a replay or a shared watch. It may be called from any goroutine.
+func (r *KubernetesResourceReflector[T]) CatchUp(ctx context.Context, since time.Time) error {
+	if _, ok := r.source.(source.Session); ok || r.source.About().Replayed {
+		return nil
+	}
+	var newest string
+	var failure error
+	failed := func() error {
+		err := context.Cause(ctx)
+		if failure != nil {
+			err = fmt.Errorf("%w; last failure: %w", err, failure)
+		}
+		return fmt.Errorf("reflector %s: the server had version %.64q, the store has %.64q: %w", r.name, newest, r.State().ResourceVersion, err)
+	}
+	select {
+	case <-r.Synced():
+	case <-ctx.Done():
+		return failed()
+	}
+	select { // one caller at a time: the others use its result
+	case r.catching <- struct{}{}:
+		defer func() { <-r.catching }()
+	case <-ctx.Done():
+		return failed()
+	}
+	for !r.status.isCurrent(since) {
+		began := time.Now()
+		var done bool
+		if newest, done, failure = r.catchUp(ctx, newest); done {
+			r.status.current(began)
+			return nil
+		}
+		if ctx.Err() == nil {
+			pause(ctx, checkPause)
+		}
+		if ctx.Err() != nil {
+			return failed()
+		}
+	}
+	return nil
+}
+
+// catchUp is one attempt of CatchUp. It returns the newest version of the server.
+func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before string) (newest string, done bool, err error) {
+	opts := metav1.ListOptions{LabelSelector: r.labelSelector, FieldSelector: r.fieldSelector, Limit: 1}
+	p, err := r.source.List(ctx, opts, source.Wants[T]{})
+	if err != nil {
+		return before, false, r.newError(protocol.OpList, "", err)
+	}
+	newest = p.ResourceVersion
+	at := r.State().ResourceVersion
+	if !isNumber(newest) || !isNumber(at) || reaches(at, newest) {
+		return newest, true, nil
+	}
+	// Busy kinds reach the version sooner than a check needs.
+	checking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if r.status.reached(checking, newest) {
+			cancel()
+		}
+	})
+	last, err := r.lastChange(checking, at, newest)
+	cancel()
+	waiting.Wait()
+	if reaches(r.State().ResourceVersion, newest) {
+		return newest, true, nil
+	}
+	if err != nil {
+		return newest, false, r.newError(protocol.OpWatch, at, err)
+	}
+	return newest, r.status.reached(ctx, last), nil
+}
+
+// lastChange returns the version of the last change after one version and not after another; it is
+// the first version if there is none.
+func (r *KubernetesResourceReflector[T]) lastChange(ctx context.Context, after, until string) (last string, err error) {
+	timeout := int64(checkTimeout / time.Second)
+	opts := metav1.ListOptions{
+		LabelSelector: r.labelSelector, FieldSelector: r.fieldSelector,
+		ResourceVersion: after, AllowWatchBookmarks: true, TimeoutSeconds: &timeout,
+	}
+	began := time.Now()
+	w, err := r.source.Watch(ctx, opts, source.Wants[T]{Shards: r.shards})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	last = after
+	for bookmarks := false; ; {
+		events, err := w.Next(ctx, nil)
+		switch {
+		case err == io.EOF && bookmarks:
+			return "", errLagging
+		case err == io.EOF && time.Since(began) < checkTimeout/2:
+			return "", errCheckOver
+		case err == io.EOF: // a server without bookmarks, which had nothing to send
+			return last, nil
+		case err != nil:
+			return "", err
+		}
+		for i := range events {
+			e := &events[i]
+			e.Filter(r.shards)
+			if e.Err != nil {
+				return "", e.Err
+			}
+			bookmarks = bookmarks || e.Type == watch.Bookmark
+			over := reaches(e.ResourceVersion, until)
+			if e.Type != watch.Bookmark && e.OutOfShard == 0 && (!over || e.ResourceVersion == until) {
+				last = e.ResourceVersion
+			}
+			if over {
+				return last, nil
+			}
+		}
+	}
+}
+
+// isNumber reports whether a version can be compared.
+func isNumber(version string) bool {
+	_, err := resourceversion.CompareResourceVersion(version, version)
+	return err == nil
+}
+
+// reaches reports whether a version is another one or a later one.
+func reaches(version, wanted string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, wanted)
+	return err == nil && order >= 0
+}

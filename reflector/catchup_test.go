@@ -1,0 +1,165 @@
+package reflector_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func aConfigMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+}
+
+// busy makes changes of another kind, which raise the version of the server.
+func busy(t *testing.T, server *reflectortest.Server) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "busy"}}
+	require.NoError(t, server.Create(secret))
+	require.NoError(t, server.Delete(secret))
+}
+
+// catchingUp returns a channel that gets the result of CatchUp, and the time that it took.
+func catchingUp(ctx context.Context, m *follower[*corev1.ConfigMap], since time.Time) (<-chan error, *time.Duration) {
+	done, took := make(chan error, 1), new(time.Duration)
+	began := time.Now()
+	go func() {
+		err := m.of.CatchUp(ctx, since)
+		*took = time.Since(began)
+		done <- err
+	}()
+	return done, took
+}
+
+func TestCatchUpOfAQuietKindNeedsNoBookmarkOfItsWatch(t *testing.T) {
+	eachClient(t, func(t *testing.T, generated bool) {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			require.NoError(t, server.Create(aConfigMap("a")))
+			m := mirrored(t, server, generated)
+			busy(t, server)
+			<-time.After(time.Second)
+			requests := len(server.Requests())
+			since := time.Now()
+			done, took := catchingUp(t.Context(), m, since)
+			require.NoError(t, <-done)
+			assert.LessOrEqual(t, *took, 3*time.Second)
+			assert.Len(t, server.Requests()[requests:], 2, "a list of one object, and a watch")
+
+			require.NoError(t, m.of.CatchUp(t.Context(), since))
+			assert.Len(t, server.Requests()[requests:], 2, "the result of the first call is still good")
+		})
+	})
+}
+
+func TestCatchUpWithoutBookmarksBelievesASilentWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithBookmarkInterval(0))
+		m := mirrored(t, server, false)
+		busy(t, server)
+		<-time.After(time.Second)
+		done, took := catchingUp(t.Context(), m, time.Now())
+		require.NoError(t, <-done)
+		assert.LessOrEqual(t, *took, 4*time.Second)
+	})
+}
+
+func TestCatchUpWaitsForAChangeThatTheWatchDidNotBring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		release := make(chan struct{})
+		// The bookmark after the initial events is the first event.
+		server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "configmaps").Times(1))
+		m := mirrored(t, server, false)
+		require.NoError(t, server.Create(aConfigMap("a")))
+		require.NoError(t, server.Delete(aConfigMap("a")))
+		busy(t, server)
+		<-time.After(time.Second)
+		require.Equal(t, []string{"a"}, m.names())
+		done, _ := catchingUp(t.Context(), m, time.Now())
+		<-time.After(20 * time.Second)
+		assert.Empty(t, done, "the store still has the deleted object")
+
+		limited, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := m.of.CatchUp(limited, time.Now())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, m.of.State().ResourceVersion)
+
+		close(release)
+		require.NoError(t, <-done)
+		assert.Empty(t, m.names())
+	})
+}
+
+// lagging answers lists at version "0" with the state at an earlier version, as an API server whose
+// watch cache is behind.
+type lagging struct {
+	http.RoundTripper
+	version string
+}
+
+func (l lagging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if q := r.URL.Query(); q.Get("resourceVersion") == "0" && q.Get("watch") == "" {
+		q.Set("resourceVersion", l.version)
+		q.Set("resourceVersionMatch", "Exact")
+		r = r.Clone(r.Context())
+		r.URL.RawQuery = q.Encode()
+	}
+	return l.RoundTripper.RoundTrip(r)
+}
+
+func TestCatchUpDoesNotTrustAFirstListAtVersionZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(aConfigMap("a")))
+		version := server.ResourceVersion()
+		require.NoError(t, server.Delete(aConfigMap("a")))
+		release := make(chan struct{})
+		server.Inject(reflectortest.Stall(release).On("watch", "configmaps"))
+		config := server.Config()
+		config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return lagging{rt, strconv.FormatUint(version, 10)} })
+		began := time.Now()
+		m := followed(t, openedAt[*corev1.ConfigMap](t, config, configMapResource, "default"), reflector.WithoutWatchList())
+		<-time.After(time.Second)
+		require.Equal(t, []string{"a"}, m.names())
+		done, _ := catchingUp(t.Context(), m, began)
+		<-time.After(20 * time.Second)
+		assert.Empty(t, done)
+		close(release)
+		require.NoError(t, <-done)
+		assert.Empty(t, m.names())
+	})
+}
+
+func TestCatchUpAfterAConsistentListSendsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		began := time.Now()
+		m := mirrored(t, server, false)
+		busy(t, server)
+		requests := len(server.Requests())
+		require.NoError(t, m.of.CatchUp(t.Context(), began))
+		assert.Len(t, server.Requests(), requests)
+	})
+}
+
+func TestCatchUpWithoutVersionsReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := followed(t, fake.NewClientset(aConfigMap("a")).CoreV1().ConfigMaps("default"))
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, m.of.CatchUp(t.Context(), time.Now()))
+		assert.Equal(t, began, time.Now())
+		m.stop()
+	})
+}
