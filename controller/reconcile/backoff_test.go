@@ -72,8 +72,8 @@ func TestWritesOfAFailedCallDoNotEndItsBackoff(t *testing.T) {
 		"of objects that it deletes and makes again": func(w *world, ctx context.Context, call int) error {
 			return recreate(w, ctx, "s")
 		},
-		"of a hundred objects": func(w *world, ctx context.Context, call int) (err error) {
-			for n := range 100 {
+		"of more objects than it remembers of earlier calls": func(w *world, ctx context.Context, call int) (err error) {
+			for n := range minRemembered + 4 {
 				err = errors.Join(err, recreate(w, ctx, fmt.Sprint("s", n)))
 			}
 			return err
