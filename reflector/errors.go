@@ -31,13 +31,15 @@ var (
 type ProtocolError struct {
 	// Reason is one of these words:
 	//
-	//   - NoResourceVersion: a list has no resource version, so that no watch can start from it. The
-	//     server or the client is not a Kubernetes API.
+	//   - NoResourceVersion: a list has no resource version although an earlier one had, or the
+	//     answer is no list. A proxy may have answered instead of the server. If the first list has
+	//     no version, the reflector polls instead: see [Polling].
 	//   - RepeatedPage: a page of a list names itself, or an earlier page, as the next one.
 	//   - EndlessList: a list has more pages than any server has objects, or its pages arrived for
 	//     half an hour.
 	//   - ShortWatch: the server ended a watch within a second without a new event, or two watches in
-	//     a row within ten seconds each. A proxy may block watches.
+	//     a row within ten seconds each. A proxy may block watches, or the Timeout of the config of
+	//     a generated client may end them.
 	//   - StreamEnded: a watch-list ended before the server had sent all objects.
 	//   - NoInitialEventsEnd: a watch-list sent no closing bookmark. The server may not support
 	//     watch-lists. The reflector lists for an hour, and then tries a watch-list again.

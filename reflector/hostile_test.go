@@ -185,7 +185,7 @@ func hostileRows() []hostileRow {
 		{name: "redirect of a watch", verb: "watch", answer: refusal(308, http.Header{"Location": {"https://apiserver/"}}, ""), says: "another server, https://apiserver"},
 		{name: "ever-new continue tokens", verb: "list", answer: hostileAnswer{body: pages(func(n int) string { return fmt.Sprint("t", n) }), paced: true}, local: true, minutes: 31, heap: 64 << 20, requests: 4000},
 		{name: "repeated continue token", verb: "list", answer: hostileAnswer{body: pages(func(int) string { return "same" })}, says: "continue token", local: true, requests: 120},
-		{name: "watches that end after one event", verb: "watch", ends: true, local: true, requests: 120,
+		{name: "watches that end after one event", verb: "watch", ends: true, local: true, requests: 600, // one a second
 			answer: hostileAnswer{body: func(n int) io.Reader {
 				return strings.NewReader(jsonEvent(watch.Modified, jsonObject("kept", fmt.Sprint(8+n), "")))
 			}}, fine: true},

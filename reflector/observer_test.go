@@ -157,10 +157,16 @@ func (nowhere) List(context.Context, metav1.ListOptions) (*corev1.ConfigMapList,
 	return &corev1.ConfigMapList{}, nil
 }
 
+func (nowhere) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return nil, apierrors.NewResourceExpired("expired")
+}
+
 func TestObserverIsToldOfListsThatAreOfNoUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		r := reflector.New(nowhere{}, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithoutWatchList(), reflector.WithObserver(l))
+		cache := store.New(store.ObjectKey[*corev1.ConfigMap])
+		require.NoError(t, cache.Replace(nil, "7"))
+		r := reflector.New(nowhere{}, cache, reflector.WithoutWatchList(), reflector.WithObserver(l))
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		require.NoError(t, r.Run(ctx))

@@ -38,6 +38,7 @@ type KubernetesResourceReflector[T Object] struct {
 func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option) *KubernetesResourceReflector[T] {
 	from, o := source.Of(client), newOptions(reflect.TypeFor[T]().String(), opts)
 	of := from.About()
+	_, versioned := from.(source.Versioned)
 	return &KubernetesResourceReflector[T]{
 		options:  o,
 		source:   from,
@@ -45,7 +46,7 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 		status:   newStatus(),
 		catching: make(chan struct{}, 1),
 		protocol: protocol.New(protocol.Options{
-			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, Replayed: of.Replayed, Shared: of.Shared,
+			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, AsksVersion: versioned, Replayed: of.Replayed, Shared: of.Shared,
 		}),
 	}
 }

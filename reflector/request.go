@@ -25,6 +25,9 @@ const (
 	answerTimeout = 10 * time.Minute
 	// openTimeout is the timeout for opening a watch and for answering a probe.
 	openTimeout = 2 * time.Minute
+	// versionTimeout is the timeout of the request for the server's version, which delays the first
+	// list.
+	versionTimeout = 10 * time.Second
 )
 
 // askPage requests a page of a list.
@@ -35,7 +38,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	case a.Next != "" && r.staging.over != nil:
 		return r.failed(ctx, protocol.OpStore, a.Version, r.staging.over)
 	case a.Next == "":
-		r.status.enter(Listing)
+		r.enter(Listing)
 		r.observing.beginList(r.name, false)
 		r.asks(a)
 		r.evidence.anew()
@@ -114,6 +117,17 @@ func (r *run[T]) failed(ctx context.Context, op protocol.Op, version string, err
 	return protocol.Input{Kind: protocol.Failed, Err: failure}
 }
 
+// askVersion asks the client whether its server answers consistent lists in pages from its watch
+// cache. Every failure means no.
+func (r *run[T]) askVersion(ctx context.Context) protocol.Input {
+	limited, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	from, ok := r.source.(source.Versioned)
+	in := protocol.Input{Kind: protocol.Told, Consistent: ok && from.ListsConsistently(limited)}
+	r.logger.Debug("asked for the version of Kubernetes", zap.Bool("consistentLists", in.Consistent))
+	return in
+}
+
 func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input {
 	opts := r.listOptions()
 	opts.ResourceVersion = a.Version
@@ -132,9 +146,9 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 		all := true
 		opts.SendInitialEvents = &all
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-		r.status.enter(Listing)
+		r.enter(Listing)
 	} else {
-		r.status.enter(Opening)
+		r.enter(Opening)
 	}
 	limited, cancel := context.WithCancelCause(ctx)
 	unanswered := time.AfterFunc(openTimeout, func() { cancel(protocol.NoAnswer) })
@@ -165,10 +179,29 @@ func withCause(ctx context.Context, err error) error {
 	return err
 }
 
-// watches sets the phase to Watching. The error of rejected objects stays in the state.
+// enter sets the phase for a request. Between polls, which begin and end every few seconds, the phase
+// stays Polling.
+func (r *run[T]) enter(phase Phase) {
+	if !r.protocol.Polling() || r.status.get().Phase != Polling {
+		r.status.enter(phase)
+	}
+}
+
+// watches sets the phase to Watching or Polling. The error of rejected objects stays in the state.
 func (r *run[T]) watches() {
-	failed := r.status.get().Err != nil
-	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.NextRetry = Watching, r.rejected, 0, time.Time{} })
+	phase := Watching
+	if r.protocol.Polling() {
+		phase = Polling
+	}
+	before := r.status.get()
+	if phase == Polling && before.Phase == Polling && before.Err == r.rejected {
+		return
+	}
+	if phase == Polling && before.Phase != Polling {
+		r.logger.Info("polling: no versions", zap.Duration("atLeastEvery", protocol.PollInterval))
+	}
+	failed := before.Err != nil
+	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.NextRetry = phase, r.rejected, 0, time.Time{} })
 	if failed && r.rejected == nil {
 		r.logger.Info("well again", zap.String("resourceVersion", r.store.ResourceVersion()))
 	}

@@ -44,6 +44,9 @@ type scriptedAnswer struct {
 }
 
 func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/version" {
+		return noVersion(r), nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	verb, from := "list", &s.lists
@@ -65,6 +68,12 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 		StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {answer.contentType}},
 		Body: &scriptedBody{Reader: strings.NewReader(answer.body), answer: answer, ctx: r.Context()},
 	}, nil
+}
+
+// noVersion is the answer of an API server that does not tell its version. The first list is then at
+// version "0", as with a server before Kubernetes 1.34.
+func noVersion(r *http.Request) *http.Response {
+	return &http.Response{StatusCode: http.StatusForbidden, Request: r, Header: http.Header{}, Body: http.NoBody}
 }
 
 type scriptedBody struct {

@@ -85,6 +85,8 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		return r.askPage(ctx, a), nil
 	case protocol.AskWatch, protocol.AskStream:
 		return r.askWatch(ctx, a), nil
+	case protocol.AskVersion:
+		return r.askVersion(ctx), nil
 	case protocol.Receive:
 		in := r.receive(ctx)
 		if r.observing.watch != nil && ctx.Err() == nil {
@@ -100,7 +102,11 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	case protocol.Wait:
 		return r.wait(ctx, a)
 	case protocol.Delay:
-		r.status.enter(Opening)
+		if r.protocol.Polling() {
+			r.watches()
+		} else {
+			r.status.enter(Opening)
+		}
 		pause(ctx, a.Pause)
 		return protocol.Input{Kind: protocol.Elapsed}, nil
 	case protocol.Discard:

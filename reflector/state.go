@@ -19,6 +19,10 @@ const (
 	Opening Phase = "Opening"
 	// Watching means that the server accepted a watch.
 	Watching Phase = "Watching"
+	// Polling means that the server's lists have no resource version, so that no watch can resume
+	// from them. The reflector lists again at least every 30 seconds, and about a second after each
+	// event of a watch, if the server serves one. The phase stays Polling during these lists.
+	Polling Phase = "Polling"
 	// BackingOff means that the reflector backs off after a failure and retries at NextRetry.
 	BackingOff Phase = "BackingOff"
 )

@@ -15,21 +15,23 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-func TestListWithoutAVersionLeavesTheStore(t *testing.T) {
+func TestListThatLosesItsVersionLeavesTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		require.NoError(t, s.Add(configMap("held", "u", "")))
+		require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("held", "u", "7")}, "7"))
 		var errs []error
-		r := New(new(script).list("", "", configMap("a", "u", "1")), s, WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) }))
+		api := new(script).watchFails(apierrors.NewResourceExpired("expired")).list("", "", configMap("a", "u", "1"))
+		r := New(api, s, WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) }))
 		stop := running(t, r)
 		synctest.Wait()
 		require.Len(t, errs, 1)
 		assert.ErrorIs(t, errs[0], protocol.NoResourceVersion)
-		assert.ErrorContains(t, errs[0], "reflector *v1.ConfigMap: list: list has no resource version")
-		assert.Equal(t, "held@", contents(s))
+		assert.ErrorContains(t, errs[0], `reflector *v1.ConfigMap: list at resource version "7": list has no resource version`)
+		assert.Equal(t, "held@7", contents(s))
 		state := r.State()
 		assert.Equal(t, BackingOff, state.Phase)
 		assert.ErrorIs(t, state.Err, protocol.NoResourceVersion)

@@ -28,7 +28,7 @@ var (
 )
 
 // phases are all phases of a reflector. A phase without a reflector has the value 0.
-var phases = []reflector.Phase{reflector.Stopped, reflector.Listing, reflector.Opening, reflector.Watching, reflector.BackingOff}
+var phases = []reflector.Phase{reflector.Stopped, reflector.Listing, reflector.Opening, reflector.Watching, reflector.Polling, reflector.BackingOff}
 
 // queueMetric is a metric of the event queues of a subscriber or of a reconciler.
 type queueMetric struct {

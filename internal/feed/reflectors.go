@@ -201,7 +201,7 @@ func (s *Reflectors[T]) State() reflector.State {
 
 // distanceOf returns how far a reflector is from a watch.
 func distanceOf(s reflector.State, synced bool) int {
-	distance := 1 + slices.Index([]reflector.Phase{reflector.Watching, reflector.Opening, reflector.Listing, reflector.Stopped, reflector.BackingOff}, s.Phase)
+	distance := 1 + slices.Index([]reflector.Phase{reflector.Watching, reflector.Polling, reflector.Opening, reflector.Listing, reflector.Stopped, reflector.BackingOff}, s.Phase)
 	if !synced {
 		distance += 10
 	}

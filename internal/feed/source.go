@@ -9,7 +9,8 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Source is a Feed, in most cases a reflector, with a record of when its watch was broken.
+// Source is a Feed, in most cases a reflector, with a record of when its watch was broken. A reflector
+// that polls counts as one with a watch: its server has no better way.
 type Source struct {
 	Feed
 	Place
@@ -73,13 +74,14 @@ func (s *Source) observe(over <-chan struct{}) {
 func (s *Source) note() reflector.State {
 	state := s.State()
 	s.mu.Lock()
+	works := state.Phase == reflector.Watching || state.Phase == reflector.Polling
 	switch now := time.Now(); {
-	case state.Phase != reflector.Watching && s.broken.IsZero():
+	case !works && s.broken.IsZero():
 		s.broken = now
 		if now.Sub(s.began) < shortWatch {
 			s.broken = s.before // the server accepted the watch, but it never worked
 		}
-	case state.Phase == reflector.Watching && !s.broken.IsZero():
+	case works && !s.broken.IsZero():
 		s.before, s.began, s.broken = s.broken, now, time.Time{}
 	}
 	s.mu.Unlock()

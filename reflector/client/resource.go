@@ -12,6 +12,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -252,7 +253,10 @@ func (r *Resource[T]) check() error {
 type resourceSource[T source.Object] struct{ *Resource[T] }
 
 func (s resourceSource[T]) List(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], error) {
-	p, _, err := s.Resource.list(ctx, opts, w)
+	p, meta, err := s.Resource.list(ctx, opts, w)
+	if err == nil && p.ResourceVersion == "" && meta.Kind == "" {
+		err = protocol.NoResourceVersion // the answer of something else, not a list without a version
+	}
 	return p, err
 }
 
@@ -262,6 +266,11 @@ func (s resourceSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w
 		return nil, err
 	}
 	return open, nil
+}
+
+// ListsConsistently implements [source.Versioned].
+func (s resourceSource[T]) ListsConsistently(ctx context.Context) bool {
+	return listsConsistently(ctx, s.rest)
 }
 
 func (s resourceSource[T]) Check() error { return s.Resource.check() }

@@ -19,14 +19,15 @@ type ActionKind uint8
 
 // The kinds of actions. Each kind up to Delay has an outcome, which is the next input.
 const (
-	AskPage   ActionKind = iota + 1 // list, at Version or from Next: Answered or Failed
-	AskWatch                        // watch from Version: Accepted or Failed
-	AskStream                       // watch-list, not older than Version: Accepted or Failed
-	Receive                         // wait: Changed, Marked, Failed, Ended, or Elapsed at the alarm
-	Replace                         // replace the store's content with the staged objects: Stored
-	Apply                           // write the event to the store: Stored
-	Wait                            // report Err, then pause: Elapsed
-	Delay                           // pause: Elapsed
+	AskPage    ActionKind = iota + 1 // list, at Version or from Next: Answered or Failed
+	AskWatch                         // watch from Version: Accepted or Failed
+	AskStream                        // watch-list, not older than Version: Accepted or Failed
+	AskVersion                       // ask for the server's Kubernetes version: Told
+	Receive                          // wait: Changed, Marked, Failed, Ended, or Elapsed at the alarm
+	Replace                          // replace the store's content with the staged objects: Stored
+	Apply                            // write the event to the store: Stored
+	Wait                             // report Err, then pause: Elapsed
+	Delay                            // pause: Elapsed
 
 	Discard        // empty the staging area
 	Keep           // stage the objects of the page

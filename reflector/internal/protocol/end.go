@@ -8,9 +8,9 @@ const (
 	// ShortWatchTime is the duration below which a watch without news counts as a failure.
 	ShortWatchTime = time.Second
 
-	// briefWatch is the duration that one of two consecutive watches must reach, with or without
-	// news. Otherwise a server that ends each watch after one event would get hundreds of requests
-	// a second.
+	// briefWatch is the duration that one of two consecutive watches must reach. Otherwise the
+	// reflector reports it once, and keeps minPace and maxPace: a server that ends each watch after
+	// one event would get hundreds of requests a second.
 	briefWatch = 10 * time.Second
 
 	// briefWatches consecutive watches that end at one version cause a list: the client may be
@@ -33,6 +33,10 @@ const (
 // error that broke it.
 func (p *step) end(err error) {
 	lasted := p.now.Sub(p.watching.opened)
+	if p.phase == polling {
+		p.triggerEnded(err, lasted)
+		return
+	}
 	if p.phase == streaming {
 		if lasted > bookmarkDeadline {
 			err = NoInitialEventsEnd
@@ -42,13 +46,16 @@ func (p *step) end(err error) {
 		breakOff(p, err)
 		return
 	}
-	p.suspect = !p.Shared && (p.suspect || p.Replayed || err != nil || lasted < max(ShortWatchTime, p.watching.asked-clockSlack))
 	if lasted < briefWatch && !p.Replayed && !p.Shared {
 		p.brief++
 	} else {
 		p.brief = 0
 	}
-	if !p.relistDue() && (p.brief > 1 || !p.moved() && lasted < ShortWatchTime) {
+	// A server that closes one brief watch after the other is probed once in a while: it cannot be
+	// restored in between without refusing a connection.
+	early := lasted < max(ShortWatchTime, p.watching.asked-clockSlack) && (p.brief < 2 || p.now.Sub(p.probedAt) >= briefWatch)
+	p.suspect = !p.Shared && (p.suspect || p.Replayed || err != nil || early)
+	if !p.relistDue() && !p.moved() && lasted < ShortWatchTime {
 		if err == nil {
 			err = ShortWatch
 		}
@@ -56,15 +63,30 @@ func (p *step) end(err error) {
 		return
 	}
 	p.stop(err)
-	if err != nil {
+	if err == nil && p.brief == 2 && !p.relistDue() {
+		err = ShortWatch
+	}
+	if err != nil && p.brief <= 2 { // once, because a proxy may end watches like this for days
 		p.do(Action{Do: Report, Err: err, Op: OpWatch})
 	}
-	if p.suspect && !p.Replayed && !p.relistDue() {
-		p.phase = waiting // begin will probe
-		p.do(Action{Do: Delay, Pause: time.Duration(p.dice * float64(probeSpread))})
+	p.resumeAfter(lasted)
+}
+
+// resumeAfter resumes after a watch that worked.
+func (p *step) resumeAfter(lasted time.Duration) {
+	var pause time.Duration
+	if p.brief > 1 {
+		pause = between(minPace, maxPace, p.dice) - lasted
+	}
+	if p.suspect && !p.Replayed { // begin will probe
+		pause = max(pause, between(0, probeSpread, p.dice))
+	}
+	if pause <= 0 || p.relistDue() {
+		p.begin()
 		return
 	}
-	p.begin()
+	p.phase = waiting
+	p.do(Action{Do: Delay, Pause: pause})
 }
 
 // moved reports whether the watch advanced the resource version. Replayed events with
@@ -79,6 +101,9 @@ func (p *step) elapse() {
 	case streaming:
 		breakOff(p, NoInitialEventsEnd)
 		return
+	case polling:
+		p.list()
+		return
 	case following:
 		if p.relistDue() {
 			p.stop(nil)
@@ -92,7 +117,7 @@ func (p *step) elapse() {
 
 // probed handles the answer to a probe.
 func (p *step) probed(in Input) {
-	p.heard, p.suspect, p.failedProbes = p.now, false, 0
+	p.heard, p.suspect, p.failedProbes, p.probedAt = p.now, false, 0, p.now
 	if in.Conflict || behind(in.Version, p.position) {
 		relistNewest(p, ServerBehind)
 		return
@@ -103,8 +128,11 @@ func (p *step) probed(in Input) {
 // Alarm returns the time at which the reflector must stop waiting for events: a list is due, or the
 // watch was silent for too long.
 func (p State) Alarm() time.Time {
-	if p.phase == streaming {
+	switch p.phase {
+	case streaming:
 		return p.heard.Add(bookmarkDeadline)
+	case polling:
+		return p.pollAt
 	}
 	late := p.late()
 	if !p.relistAt.IsZero() && p.relistAt.Before(late) {

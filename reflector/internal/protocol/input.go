@@ -17,6 +17,8 @@ type Input struct {
 	Closing bool   // the bookmark ends the initial events (Marked)
 	// Lasts is the watch timeout that the reflector requested, counted from now (Accepted).
 	Lasts time.Duration
+	// Consistent is true if the server answers consistent lists in pages from its watch cache (Told).
+	Consistent bool
 	// Conflict is true if the object of a probe differs from its state at the position (Answered).
 	Conflict bool
 	Err      error // the failure (Failed, Ended), or the store's error (Stored)
@@ -30,6 +32,7 @@ const (
 	Started  InputKind = iota + 1 // Run was called
 	Answered                      // the server sent a page of a list
 	Accepted                      // the server opened a watch
+	Told                          // the client told the server's Kubernetes version, if it could
 	Changed                       // an event brought an object
 	Marked                        // an event brought a bookmark
 	Stored                        // the store accepted a write, or failed

@@ -28,10 +28,18 @@ const (
 )
 
 // list requests the first page of a list. Version "0" means the current content of the server's
-// watch cache. It is cheap, and sufficient for a reflector without a version.
+// watch cache. It is cheap, but an API server that lags behind shows an older state than the program
+// may have seen before its restart. Since Kubernetes 1.34 the newest state comes in pages from the
+// watch cache, too, so the reflector asks such a server for that. It asks for the server's version
+// once, and only if it needs such a list.
 func (p *step) list() {
 	version := p.known()
-	if version == "" && !p.unavailable {
+	if version == "" && !p.unavailable && !p.consistent {
+		if p.AsksVersion && !p.versionAsked {
+			p.phase, p.versionAsked = inquiring, true
+			p.do(Action{Do: AskVersion})
+			return
+		}
 		version = "0"
 	}
 	// A watch cache answers a list at a version only as a whole; the server sends a list with a
@@ -55,7 +63,7 @@ func (p *step) page(in Input) {
 	switch {
 	case p.phase == probing:
 		p.probed(in)
-	case in.Version == "":
+	case in.Version == "" && p.position != "":
 		retry(p, NoResourceVersion)
 	case in.Next != "" && p.listing.cycle.closes(in.Next):
 		retry(p, RepeatedPage)

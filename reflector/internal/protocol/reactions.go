@@ -3,8 +3,6 @@ package protocol
 import (
 	"errors"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // reaction carries out what the reflector does about a failure. The package documentation describes
@@ -29,22 +27,32 @@ var reactions = [classes][phases]reaction{
 }
 
 // retry ends the watch, if there is one, reports the failure, and waits before the next attempt.
-func retry(p *step, err error) {
+func retry(p *step, err error) { p.backOff(err, &p.failures) }
+
+// backOff is retry with one of the back-offs. The first answers with a Retry-After do not let the
+// pause grow: the server says itself when it wants the next request.
+func (p *step) backOff(err error, b *backoff) {
 	op := p.Op()
 	p.stop(err)
 	p.phase = waiting
-	pause := p.failures.next(p.now, p.dice)
-	if p.listed.IsZero() && Classify(err) == NotServed {
-		// A definition is often installed seconds after the program has started. So the reflector
-		// waits no longer than it has waited already.
-		most := max(2*MinBackoff, p.now.Sub(p.started))
-		pause = min(pause, MinBackoff+time.Duration(p.dice*float64(most-MinBackoff)))
+	if b.healed(p.now) {
+		p.obeyed = 0
 	}
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		// Limit the seconds before the conversion: 10^10 seconds overflow a Duration.
-		pause = max(pause, time.Duration(min(seconds, int(maxRetryAfter/time.Second)))*time.Second)
+	pause := retryAfter(err, p.dice)
+	if pause > 0 && p.obeyed < maxObeyed {
+		p.obeyed++
+		b.reset() // the server answers, so an outage is over
+	} else {
+		growing := b.next(p.now, p.dice)
+		if p.listed.IsZero() && Classify(err) == NotServed {
+			// A definition is often installed seconds after the program has started. So the reflector
+			// waits no longer than it has waited already.
+			most := max(2*MinBackoff, p.now.Sub(p.started))
+			growing = min(growing, MinBackoff+time.Duration(p.dice*float64(most-MinBackoff)))
+		}
+		pause = max(pause, growing)
 	}
-	p.do(Action{Do: Wait, Err: err, Op: op, Pause: pause, Attempt: p.failures.failures})
+	p.do(Action{Do: Wait, Err: err, Op: op, Pause: pause, Attempt: b.failures + p.obeyed})
 }
 
 // askForLess handles the refusal of a page.
@@ -77,9 +85,12 @@ func probeAgain(p *step, err error) {
 	skipProbe(p, err)
 }
 
+// relist lists after a pause. The pause grows with each list that did not help for two minutes, and
+// not with failed requests: after an outage, the first expired watch is followed by a list within
+// 1.6 seconds.
 func relist(p *step, err error) {
 	p.relist = true
-	retry(p, err)
+	p.backOff(err, &p.relists)
 }
 
 // relistNow handles the expiry of the position.
@@ -172,8 +183,19 @@ func (p *step) stop(err error) {
 	case streaming:
 		p.do(Action{Do: StopWatch, Err: err, Op: OpStream})
 	case following, applying, replaced:
+		if p.moved() {
+			p.recovered()
+		}
 		p.do(Action{Do: StopWatch, Err: err, Op: OpWatch})
 	}
+}
+
+// recovered records that the server sent something new, a list or an event, so that the next failure
+// of a request is the first one. It does not reset relists: a server that sends one event and then
+// refuses the version would get lists without end.
+func (p *step) recovered() {
+	p.failures.reset()
+	p.obeyed = 0
 }
 
 // Op returns the operation of the current phase.

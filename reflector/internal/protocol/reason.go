@@ -14,8 +14,8 @@ type Reason string
 
 // The reasons.
 const (
-	// NoResourceVersion means that a list has no resource version, so that no watch can start from
-	// it.
+	// NoResourceVersion means that a list has no resource version although an earlier one had, that
+	// a watch-list has none, or that the answer is no list.
 	NoResourceVersion Reason = "NoResourceVersion"
 	// RepeatedPage means that a continue token repeats.
 	RepeatedPage Reason = "RepeatedPage"
@@ -40,10 +40,10 @@ const (
 )
 
 var sentences = map[Reason]string{
-	NoResourceVersion:  "list has no resource version: the server or the client is not a Kubernetes API",
+	NoResourceVersion:  "list has no resource version, although it must have one: something else than the server may have answered",
 	RepeatedPage:       "list repeats its continue token and would never end",
 	EndlessList:        "list does not end: its continue tokens may go on for ever",
-	ShortWatch:         "watch ended too soon: a proxy may not let watches through",
+	ShortWatch:         "watch ended too soon: a proxy, or the Timeout of the config, may end watches",
 	StreamEnded:        "watch-list ended before all objects had come",
 	NoInitialEventsEnd: "watch-list fell silent before its closing bookmark",
 	SilentWatch:        "watch is overdue and silent: something may keep a dead connection open",

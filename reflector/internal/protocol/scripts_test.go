@@ -61,6 +61,8 @@ func play(script string) (string, error) {
 				switch name, value, _ := strings.Cut(word, "="); name {
 				case "streams":
 					p.WatchLists = true
+				case "version":
+					p.AsksVersion = true
 				case "pagesize":
 					p.PageSize, _ = strconv.ParseInt(value, 10, 64)
 					p.AlwaysPage = true
@@ -131,6 +133,8 @@ func parseInput(words []string) (Input, error) {
 		if in.Err == nil {
 			return in, fmt.Errorf("unknown error %q", argument(1))
 		}
+	case "told":
+		in = Input{Kind: Told, Consistent: argument(1) == "consistent"}
 	case "end":
 		in = Input{Kind: Ended, Err: scriptErrors[argument(1)]}
 	case "elapsed":
@@ -149,30 +153,39 @@ func statusError(code int32, reason metav1.StatusReason, message string, cause .
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
+// retryable adds a Retry-After to an error.
+func retryable(err *apierrors.StatusError, seconds int32) error {
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: seconds}
+	return err
+}
+
 // scriptErrors are the errors by the names that scripts give them. The three "ahead"
 // are the ways in which servers have said that a version is too large.
 var scriptErrors = map[string]error{
-	"expired":       apierrors.NewResourceExpired("expired"),
-	"gone":          statusError(http.StatusGone, metav1.StatusReasonGone, "gone"),
-	"ahead":         statusError(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: Too large resource version: 2, current: 1", metav1.StatusCause{Type: metav1.CauseTypeResourceVersionTooLarge}),
-	"ahead-cause":   statusError(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout", metav1.StatusCause{Message: "Too large resource version"}),
-	"ahead-message": statusError(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: Too large resource version: 2, current: 1"),
-	"busy":          apierrors.NewTooManyRequests("busy", 0),
-	"busy-20s":      apierrors.NewTooManyRequests("busy", 20),
-	"busy-1d":       apierrors.NewTooManyRequests("busy", 86400),
-	"refused":       syscall.ECONNREFUSED,
-	"internal":      apierrors.NewInternalError(errors.New("internal")),
-	"unreadable":    statusError(http.StatusInternalServerError, metav1.StatusReasonStoreReadError, "unreadable"),
-	"invalid":       apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil),
-	"bad":           apierrors.NewBadRequest("bad"),
-	"forbidden":     apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil),
-	"type":          errors.New("event carries a *v1.Service, want a *v1.Pod"),
-	"rejected":      &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrBadKey}}},
-	"broken":        errors.New("broken"),
-	"undecoded":     statusError(http.StatusInternalServerError, metav1.StatusReasonInternalError, "unable to decode", metav1.StatusCause{Type: "ClientWatchDecoding"}),
-	"busy-for-ever": apierrors.NewTooManyRequests("busy", 1_000_000_000),
-	"cut-off":       errors.New("response ended early"),
-	"over-budget":   store.ErrOverBudget,
+	"expired":        apierrors.NewResourceExpired("expired"),
+	"gone":           statusError(http.StatusGone, metav1.StatusReasonGone, "gone"),
+	"ahead":          statusError(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: Too large resource version: 2, current: 1", metav1.StatusCause{Type: metav1.CauseTypeResourceVersionTooLarge}),
+	"ahead-cause":    statusError(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout", metav1.StatusCause{Message: "Too large resource version"}),
+	"ahead-message":  statusError(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: Too large resource version: 2, current: 1"),
+	"busy":           apierrors.NewTooManyRequests("busy", 0),
+	"busy-1s":        apierrors.NewTooManyRequests("busy", 1),
+	"busy-20s":       apierrors.NewTooManyRequests("busy", 20),
+	"busy-1d":        apierrors.NewTooManyRequests("busy", 86400),
+	"unavailable-1s": retryable(apierrors.NewServiceUnavailable("unavailable"), 1),
+	"refused":        syscall.ECONNREFUSED,
+	"internal":       apierrors.NewInternalError(errors.New("internal")),
+	"unreadable":     statusError(http.StatusInternalServerError, metav1.StatusReasonStoreReadError, "unreadable"),
+	"invalid":        apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil),
+	"bad":            apierrors.NewBadRequest("bad"),
+	"forbidden":      apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil),
+	"unsupported":    apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "pods"}, "watch"),
+	"type":           errors.New("event carries a *v1.Service, want a *v1.Pod"),
+	"rejected":       &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrBadKey}}},
+	"broken":         errors.New("broken"),
+	"undecoded":      statusError(http.StatusInternalServerError, metav1.StatusReasonInternalError, "unable to decode", metav1.StatusCause{Type: "ClientWatchDecoding"}),
+	"busy-for-ever":  apierrors.NewTooManyRequests("busy", 1_000_000_000),
+	"cut-off":        errors.New("response ended early"),
+	"over-budget":    store.ErrOverBudget,
 
 	"no-version":    NoResourceVersion,
 	"behind":        ServerBehind,
@@ -216,6 +229,8 @@ func describe(p State, a Action, now time.Time) string {
 		return "watch " + version
 	case AskStream:
 		return "watch-list " + version
+	case AskVersion:
+		return "version?"
 	case Receive:
 		if at := p.Alarm(); at != p.late() {
 			return fmt.Sprintf("receive, alarm in %v", at.Sub(now))

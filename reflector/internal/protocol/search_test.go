@@ -28,9 +28,10 @@ func TestSearch(t *testing.T) {
 		{PageSize: 1, AlwaysPage: true},
 		{WatchLists: true},
 		{WatchLists: true, PageSize: 1},
+		{PageSize: 1, AsksVersion: true},
 	} {
 		for _, lags := range []bool{false, true} {
-			t.Run(fmt.Sprintf("pages=%d,watchLists=%v,lags=%v", o.PageSize, o.WatchLists, lags), func(t *testing.T) {
+			t.Run(fmt.Sprintf("pages=%d,watchLists=%v,asksVersion=%v,lags=%v", o.PageSize, o.WatchLists, o.AsksVersion, lags), func(t *testing.T) {
 				s := search{visited: map[[2]uint64]int8{}, good: map[[2]uint64]bool{}}
 				w := world{p: New(o), lags: lags, left: int8(*depth), now: time.Unix(1_000_000, 0)}
 				w.write(0, false)

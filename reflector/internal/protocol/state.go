@@ -25,6 +25,20 @@ type State struct {
 	// unavailable is true if the server cannot list at position: the version expired, or the server
 	// is behind it.
 	unavailable bool
+	// versionless is true if the last list had no resource version: see poll.go. position is then
+	// empty.
+	versionless bool
+	// pollAt is the time of the next list while versionless.
+	pollAt time.Time
+	// triggered is true while a watch is open whose events only trigger lists. triggersAt is the
+	// time of the next attempt to open one; zero unless the server does not serve it.
+	triggered  bool
+	triggersAt time.Time
+
+	// versionAsked is true once the client was asked for the server's Kubernetes version. consistent
+	// is true if that server answers consistent lists in pages from its watch cache.
+	versionAsked, consistent bool
+
 	// relist is true if the next request must be a list: the reflector cannot watch from position.
 	relist bool
 	// started is the time of the start.
@@ -35,6 +49,8 @@ type State struct {
 	heard time.Time
 	// suspect is true if a watch broke and the server has not answered a probe since.
 	suspect bool
+	// probedAt is the time of the last answer to a probe.
+	probedAt time.Time
 	// failedProbes counts consecutive failed probes.
 	failedProbes int
 	// brief counts consecutive watches that ended within briefWatch.
@@ -47,7 +63,10 @@ type State struct {
 	brokenStreams int
 
 	failures   backoff // of requests
+	relists    backoff // of versions: lists after which a watch failed again
 	rejections backoff // of objects
+	// obeyed counts answers with a Retry-After since the last list or event.
+	obeyed int
 	// relistAt is the time of the next list to fetch an object that the store lacks; zero if it
 	// lacks none.
 	relistAt time.Time
@@ -61,6 +80,8 @@ type Options struct {
 	AlwaysPage bool
 	// WatchLists is true if the client can ask for watch-lists.
 	WatchLists bool
+	// AsksVersion is true if the client can tell the server's Kubernetes version.
+	AsksVersion bool
 	// Replayed is true if the client replays a recording. The duration of a watch is then
 	// meaningless, and a probe is free.
 	Replayed bool
@@ -83,9 +104,12 @@ const (
 
 	phases = iota // in which requests and watches fail
 
-	replacing phase = iota // the store commits a list; no watch is open
-	replaced               // the store commits the objects of a watch-list
-	applying               // the store commits a change
+	replacing  phase = iota // the store commits a list; no watch is open
+	replaced                // the store commits the objects of a watch-list
+	applying                // the store commits a change
+	inquiring               // waiting for the server's Kubernetes version
+	triggering              // waiting for the server to accept a watch that only triggers lists
+	polling                 // waiting for an event of that watch, or for the next list
 	waiting
 	idle // before the first input
 )
@@ -121,10 +145,6 @@ const (
 	// within MaxWatch. A proxy may keep a dead connection open.
 	overdue = MaxWatch + time.Minute
 
-	// maxRetryAfter bounds the server's Retry-After. A wrong value must not stop the reflector for
-	// a day.
-	maxRetryAfter = 10 * time.Minute
-
 	// maxBrokenStreams is the number of consecutive incomplete watch-lists after which the
 	// reflector lists instead, for StreamsRest.
 	maxBrokenStreams = 3
@@ -139,6 +159,7 @@ func New(o Options) State {
 		Options:    o,
 		phase:      idle,
 		failures:   backoff{limit: MaxBackoff},
+		relists:    backoff{limit: MaxBackoff},
 		rejections: backoff{limit: maxRejectionBackoff},
 	}
 }
@@ -165,7 +186,7 @@ type step struct {
 // next input.
 func (p State) Step(in Input) (State, []Action) {
 	p.now, p.dice = in.At, in.Dice
-	if in.Kind == Failed { // apart, because a call through a table moves the step to the heap
+	if in.Kind == Failed && p.phase < phases { // apart, because a call through a table moves the step to the heap
 		s := &step{State: p}
 		reactions[Classify(in.Err)][p.phase](s, in.Err)
 		return s.State, s.todo
@@ -178,7 +199,7 @@ func (p State) Step(in Input) (State, []Action) {
 func (p *step) take(in Input) {
 	switch in.Kind {
 	case Started:
-		p.started, p.heard = p.now, p.now
+		p.started, p.heard, p.triggered = p.now, p.now, false
 		if !p.relist && p.relistAt.IsZero() {
 			p.position = in.Version
 		}
@@ -191,6 +212,11 @@ func (p *step) take(in Input) {
 		p.event(in)
 	case Stored:
 		p.store(in)
+	case Told:
+		p.consistent = in.Consistent
+		p.list()
+	case Failed:
+		p.untriggered(in.Err)
 	case Ended:
 		p.end(in.Err)
 	case Elapsed:
@@ -224,7 +250,7 @@ func (p *step) watch() {
 
 // obtain starts a watch-list or a list.
 func (p *step) obtain() {
-	if !p.WatchLists || p.now.Before(p.streamsAt) {
+	if !p.WatchLists || p.versionless || p.now.Before(p.streamsAt) {
 		p.list()
 		return
 	}
@@ -245,9 +271,13 @@ func (p State) known() string {
 func (p *step) accept(in Input) {
 	p.watching = watching{opened: p.now, asked: in.Lasts, from: p.position}
 	p.failures.healthy(p.now)
-	if p.phase == asking {
+	p.relists.healthy(p.now)
+	switch p.phase {
+	case asking:
 		p.phase, p.heard = streaming, p.now
-	} else {
+	case triggering:
+		p.phase, p.triggered = polling, true
+	default:
 		p.phase = following
 		p.do(Action{Do: Latch})
 	}
@@ -269,6 +299,8 @@ func (p *step) event(in Input) {
 		p.heard = p.now
 	}
 	switch {
+	case p.phase == polling:
+		p.trigger(in)
 	case p.phase == following && in.Kind == Marked && behind(in.Version, p.position):
 		relistNewest(p, ServerBehind)
 	case p.phase == following:
@@ -285,7 +317,9 @@ func (p *step) event(in Input) {
 	case !in.Closing:
 		p.todo = receiveOnly
 	case in.Version == "":
-		breakOff(p, NoResourceVersion)
+		p.stop(NoResourceVersion)
+		p.do(Action{Do: Report, Err: NoResourceVersion, Op: OpStream})
+		p.restStreams(NoResourceVersion)
 	default:
 		p.phase = replaced
 		p.listing.first = in.Version
@@ -315,6 +349,7 @@ func (p *step) store(in Input) {
 func (p *step) stored(err error) {
 	open := p.phase == replaced
 	p.do(Action{Do: Latch})
+	p.recovered()
 	p.relistAt = time.Time{}
 	if err != nil {
 		p.reject(err)
@@ -323,6 +358,12 @@ func (p *step) stored(err error) {
 	}
 	p.position, p.relist, p.unavailable, p.suspect = p.listing.first, false, false, false
 	p.listed, p.heard = p.now, p.now
+	p.versionless = p.position == ""
+	if p.versionless {
+		p.poll()
+		return
+	}
+	p.endTrigger(nil)
 	if !open {
 		p.begin()
 		return

@@ -156,6 +156,8 @@ func (w *world) act() error {
 			return w.answer(a)
 		}
 		return w.open(a)
+	case AskVersion:
+		return w.step(Input{Kind: Told, Consistent: true})
 	case Receive:
 		return w.receive()
 	case Replace:
@@ -370,7 +372,7 @@ func (w *world) key() [2]uint64 {
 	if p.phase != applying {
 		r.event = change{}
 	}
-	for _, b := range []*backoff{&p.failures, &p.rejections} {
+	for _, b := range []*backoff{&p.failures, &p.relists, &p.rejections} {
 		if !b.healthySince.IsZero() && w.now.Sub(b.healthySince) >= HealthAfter {
 			b.failures = 0
 		}
@@ -386,7 +388,9 @@ func (w *world) key() [2]uint64 {
 	relative(&p.listed, expiryAfter)
 	relative(&p.heard, Silence)
 	relative(&p.watching.opened, overdue)
+	relative(&p.probedAt, briefWatch)
 	relative(&p.failures.healthySince, HealthAfter)
+	relative(&p.relists.healthySince, HealthAfter)
 	relative(&p.rejections.healthySince, HealthAfter)
 	return [2]uint64{maphash.Comparable(seeds[0], r), maphash.Comparable(seeds[1], r)}
 }

@@ -43,6 +43,14 @@ type About struct {
 	Shared     bool         // several reflectors share the watches
 }
 
+// Versioned is a Source that can ask its server for the version of Kubernetes.
+type Versioned interface {
+	// ListsConsistently reports whether the API server answers lists of the newest state in pages
+	// from its watch cache, as Kubernetes 1.34 and later do. It returns false if the server does
+	// not tell.
+	ListsConsistently(ctx context.Context) bool
+}
+
 // Session is a Source that follows the runs of its reflector.
 type Session interface {
 	// Begin tells the source that a run begins. It returns an error if the reflector cannot use the
