@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // AddAfter queues a key in a collection of keys when a delay is over. A delay of 0 or less queues the
@@ -76,6 +77,21 @@ func (b backoff) delay(failures int) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
+// maxRetryAfter bounds the Retry-After of a server, as a wrong value must not stop a key for a day.
+const maxRetryAfter = 10 * time.Minute
+
+// retryAfter returns the wait that an API server asked for with an error, and up to a tenth more,
+// lest all keys come back at the same moment. It returns 0 if the server asked for none. It is called
+// without a lock, because the error's methods As and Unwrap are user code.
+func retryAfter(err error) time.Duration {
+	seconds, ok := apierrors.SuggestsClientDelay(err)
+	if !ok || seconds <= 0 {
+		return 0
+	}
+	wait := time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
+	return min(wait+rand.N(wait/10), maxRetryAfter)
+}
+
 // backsOff reports whether a failed key waits for the end of its back-off, or for a delay that ends
 // earlier.
 func (k *keyState[T]) backsOff() bool { return k.failures > 0 && k.out == nil && k.heapIndex >= 0 }
@@ -91,12 +107,15 @@ func (k *keyState[T]) mayHasten() bool { return !k.backsOff() || !k.hastened }
 func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
 	k.failures++
 	k.err = o.err
-	if k.failures == 1 || k.backoffEnd <= now() { // else the attempt was hastened, and the end stays
+	if k.failures == 1 || k.backoffEnd <= now() {
 		if o.wait == 0 {
-			o.wait = c.backoff.delay(int(k.failures))
+			o.wait = max(c.backoff.delay(int(k.failures)), o.least)
 		}
 		k.backoffEnd, k.hastened = now()+o.wait, false
+	} else { // the attempt was hastened, and the end stays
+		k.backoffEnd = max(k.backoffEnd, now()+o.least)
 	}
+	k.hastened = k.hastened || o.least > 0 // the server does not want a request earlier
 	k.unlink()
 	if k.hastened {
 		c.delayed.remove(k)

@@ -59,7 +59,8 @@
 //     and so does the end of a delay of AddAfter, but only once: if that attempt fails too, the end
 //     of the back-off stays, and all further events wait for it. So a key that fails is handled at
 //     most twice in a back-off, however often its object changes, and no event waits longer than
-//     the back-off.
+//     the back-off. If the error has the Retry-After of an API server, the back-off is at least that
+//     long, and nothing shortens it.
 //
 // # Order
 //

@@ -105,6 +105,8 @@ func (q *Queue[T]) process(ctx context.Context, fn func(context.Context, *Queue[
 				if failure.Attempt == 1 || q.retryIn <= 0 {
 					q.retryIn = q.of.backoff.delay(failure.Attempt)
 				}
+				q.retryAfter = retryAfter(err)
+				q.retryIn = max(q.retryIn, q.retryAfter)
 				failure.RetryIn = q.retryIn
 			}
 			report(ctx, failure)

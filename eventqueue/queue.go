@@ -36,6 +36,8 @@ type Queue[T any] struct {
 	held  bool
 	// retryIn is the back-off after a failure, if Process reported it; else 0.
 	retryIn time.Duration
+	// retryAfter is what a server asked for with the failure that Process reported; else 0.
+	retryAfter time.Duration
 }
 
 // Key returns the key of the object.
@@ -70,7 +72,9 @@ func (q *Queue[T]) Waited() time.Duration { return now() - q.since }
 func (q *Queue[T]) Done() { q.of.settle(q, outcome{how: done}) }
 
 // Fail puts the queue back. The collection retries it after a back-off, together with the events
-// that came meanwhile, which do not shorten the back-off. A later event may: see queue-E11. Events that [Queue.Each] completed do not come again. If Each completed all
+// that came meanwhile, which do not shorten the back-off. A later event may: see queue-E11. If err is
+// an API server's and has a Retry-After, the back-off is at least that long, and no event shortens it.
+// Events that [Queue.Each] completed do not come again. If Each completed all
 // events, Fail acknowledges the queue. [DrainError] reports err if draining ends before a retry.
 //
 // If err is [Permanent], the collection gives the queue up: all its events do not come again. If
@@ -80,7 +84,11 @@ func (q *Queue[T]) Fail(err error) {
 	if IsPermanent(err) {
 		how = gaveUp
 	}
-	q.of.settle(q, outcome{how: how, err: err, panicked: isPanic(err), wait: q.retryIn})
+	least := q.retryAfter
+	if q.retryIn == 0 { // nothing was reported
+		least = retryAfter(err)
+	}
+	q.of.settle(q, outcome{how: how, err: err, panicked: isPanic(err), wait: q.retryIn, least: least})
 }
 
 // Requeue puts the queue back in front of its group, as if it had not been handed out. It does not

@@ -12,6 +12,7 @@ type outcome struct {
 	err      error
 	panicked bool          // err comes from a panic or Goexit
 	wait     time.Duration // the back-off, if it was reported; else 0
+	least    time.Duration // what a server asked for with err; else 0
 }
 
 type way uint8
