@@ -178,9 +178,45 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: a short watch with a due relist backs off",
 	file:  "reflector/internal/protocol/end.go",
-	text:  "if !p.relistDue() && (p.brief > 1",
-	with:  "if (p.brief > 1",
+	text:  "if !p.relistDue() && !p.moved() && lasted < ShortWatchTime {",
+	with:  "if !p.moved() && lasted < ShortWatchTime {",
 	tests: []string{"./reflector/internal/protocol", "./reflector"},
+}, {
+	name:  "protocol: replayed events count as news",
+	file:  "reflector/internal/protocol/end.go",
+	text:  " && !behind(p.position, p.watching.from)",
+	with:  "",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "protocol: news do not end the growth of the pause",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "\t\tif p.moved() {\n\t\t\tp.recovered()\n\t\t}\n",
+	with:  "",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "protocol: the first list after an expired version waits as long as the last failure",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "p.backOff(err, &p.relists)",
+	with:  "p.backOff(err, &p.failures)",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "protocol: the pause grows although the server says when to come back",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "if pause > 0 && p.obeyed < maxObeyed {",
+	with:  "if false {",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "client: the timeout of the config ends watches",
+	file:  "reflector/client/request.go",
+	text:  "\t\tfrom = r.patient\n",
+	with:  "\t\tfrom = r.rest\n",
+	tests: []string{"./reflector"},
+}, {
+	name:  "eventqueue: a Retry-After does not set the back-off",
+	file:  "eventqueue/settle.go",
+	text:  "max(c.backoff.delay(int(k.failures)), o.least)",
+	with:  "c.backoff.delay(int(k.failures))",
+	tests: []string{"./eventqueue"},
 }, {
 	name:  "reflector: a list that the store ended counts as watching",
 	file:  "reflector/run.go",

@@ -29,7 +29,8 @@
 // For example, a status 410 is of the class Expired. What happens depends on the request:
 //
 //   - A watch, refused or open: the reflector lists at once, not older than the store. If the last
-//     list is less than a minute old, the reflector backs off and lists at the newest version.
+//     list is less than a minute old, the reflector lists at the newest version, at first within
+//     1.6 seconds, and later if such lists do not help for two minutes.
 //   - A page of a list: the reflector lists anew, without pages.
 //   - A list or a watch-list at a version: the reflector asks for the newest version.
 //   - A probe: the reflector watches, and the answer to the watch decides.
@@ -55,7 +56,21 @@
 //   - breakOff: back off, then ask for a watch-list again. The third one in a row that breaks, or
 //     one that falls silent, leads to listForAnHour.
 //
-// Each back-off is a random pause of at least 0.8 seconds. Its limit doubles from 1.6 to 30
-// seconds. A Retry-After of the server makes it longer, up to ten minutes. Before the first list, a
-// resource that is not served (NotServed) never makes it longer than the time since the start.
+// If the last list had no version, the reflector polls: poll.go has the few reactions of that.
+//
+// # Pauses
+//
+// Each back-off is a random pause of at least 0.8 seconds. Its limit doubles from 1.6 to 30 seconds,
+// and is 1.6 again after two minutes without a failure, or once the server has sent a list or a new
+// event: a cache must not be late because of an outage that is over. Lists after a failed watch have
+// a back-off of their own, which only the two minutes end, because a list may be large. Before the
+// first list, a resource that is not served (NotServed) makes a pause no longer than the time since
+// the start, because definitions are often installed seconds after the program has started.
+//
+// A Retry-After of the server, up to ten minutes, replaces the back-off for ten answers in a row,
+// with a random share of at most five seconds added. After that the longer one of both counts.
+//
+// Watches that last less than ten seconds, one after the other, are resumed 1 to 1.6 seconds after
+// the last one was opened, or at once if that is over. TestLongestPause and
+// TestNoServerGetsRequestsWithoutEnd search for the longest pauses and the busiest loops.
 package protocol

@@ -83,6 +83,9 @@ func (p *step) keep(in Input) {
 		p.listing.first = in.Version
 	}
 	if in.Next == "" {
+		if !p.lost && behind(p.listing.first, p.position) {
+			p.do(Action{Do: Report, Err: ServerBehind, Op: OpList})
+		}
 		p.phase = replacing
 		p.do(Action{Do: Keep}, Action{Do: Replace, Version: p.listing.first})
 		return

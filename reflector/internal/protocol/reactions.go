@@ -107,7 +107,7 @@ func relistNow(p *step, err error) {
 }
 
 func relistNewest(p *step, err error) {
-	p.unavailable = true
+	p.unavailable, p.lost = true, p.lost || err == ServerBehind
 	relist(p, err)
 }
 

@@ -39,6 +39,8 @@ type State struct {
 	// is true if that server answers consistent lists in pages from its watch cache.
 	versionAsked, consistent bool
 
+	// lost is true once the reflector has reported that the server is behind position, until a list.
+	lost bool
 	// relist is true if the next request must be a list: the reflector cannot watch from position.
 	relist bool
 	// started is the time of the start.
@@ -356,7 +358,7 @@ func (p *step) stored(err error) {
 	} else {
 		p.rejections.healthy(p.now)
 	}
-	p.position, p.relist, p.unavailable, p.suspect = p.listing.first, false, false, false
+	p.position, p.relist, p.unavailable, p.suspect, p.lost = p.listing.first, false, false, false, false
 	p.listed, p.heard = p.now, p.now
 	p.versionless = p.position == ""
 	if p.versionless {
