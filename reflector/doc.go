@@ -50,8 +50,10 @@
 //     namespace ends the list or the watch ([client.MismatchError]): the server and the program do
 //     not mean the same resource.
 //   - reflector-R4: The reflector retries failures for ever, unless [WithRetry] says otherwise. The
-//     back-off grows from 0.8 to 30 seconds. It starts anew only after two minutes without a
-//     failure.
+//     next request follows within 30 seconds. It follows within 1.6 seconds after a list or a new
+//     event, after the first rejected resource version, and after an answer with a Retry-After of
+//     one second, unless that is the eleventh in a row. A longer Retry-After is obeyed. The back-off
+//     grows again with further failures, and starts anew after two minutes without one.
 //   - reflector-R5: Relists use NotOlderThan, so the API server answers from its watch cache. The
 //     store receives no change for an unchanged object. If the store is a [store.BatchStore], a
 //     [client.Resource] does not even decode unchanged objects: it compares the UID and the version
@@ -70,8 +72,8 @@
 //     is still open after eleven minutes and was silent for the last two (SilentWatch). It waits
 //     two minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It
 //     gives up a list after half an hour or ten million objects (EndlessList). It waits at most ten
-//     minutes for a Retry-After. If two consecutive watches last less than ten seconds each, the
-//     second one is a failure (ShortWatch), even if it delivered events. After three broken
+//     minutes for a Retry-After. If two consecutive watches last less than ten seconds each, it
+//     reports the second one (ShortWatch), and opens about one watch a second. After three broken
 //     watch-lists, or one that the server does not support, the reflector uses lists for an hour;
 //     [State] gives the reason.
 //   - reflector-R8: When ctx ends, Run stops waiting at once, and returns after everything that it
@@ -100,6 +102,14 @@
 //     most five seconds in total, and then continues with a watch of its own. The buffer of each
 //     reflector is bounded: half a megabyte for a [client.Resource], or 512 events for another
 //     client, plus the last batch that arrived.
+//   - reflector-R13: If the first list has no resource version, as lists of extension servers that
+//     compute their objects, the store receives it, and the phase is [Polling]. The reflector lists
+//     again after 24 to 30 seconds. A watch, if the server serves one, only brings the next list
+//     forward, to 1 to 1.6 seconds after an event and at least as long as the last list took.
+//   - reflector-R14: A reflector never goes back to an older state of a server that only lags
+//     behind. Without a watch-list, its first list is consistent if a [client.Resource] can ask the
+//     server for its version, and that is Kubernetes 1.34 or later. Otherwise the first list of an
+//     empty store is at version "0", and may be older than what an earlier process saw.
 //
 // # Restored servers
 //

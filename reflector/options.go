@@ -75,8 +75,9 @@ func WithLogger(logger *zap.Logger) Option {
 //
 // Without this option the page size is 500. The reflector then omits it where a limit
 // would keep the server from answering from its watch cache. With this option every list requests
-// pages. A server with a watch cache still sends the first list as a whole: that list requests
-// version "0", which means the current content of the cache. Watch-lists have no pages.
+// pages. A server with a watch cache before Kubernetes 1.34 still sends the first list as a whole:
+// that list requests version "0", which means the current content of the cache. Watch-lists have no
+// pages.
 func WithPageSize(objects int) Option {
 	return optionFunc(func(o *options) {
 		o.pageSize, o.alwaysPage = int64(max(objects, 0)), true

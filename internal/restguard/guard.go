@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -51,6 +52,19 @@ func Copy(client rest.Interface, wrap func(http.RoundTripper) http.RoundTripper)
 	guarded := own.Interface().(*rest.RESTClient)
 	guarded.Client = Client(cmp.Or(of.Client, &http.Client{}), wrap)
 	return guarded
+}
+
+// WithoutTimeout returns a copy of a client whose requests may take any time, and the timeout that
+// they had. A double is returned as it is.
+func WithoutTimeout(client rest.Interface) (rest.Interface, time.Duration) {
+	of, ok := client.(*rest.RESTClient)
+	if !ok || of == nil || of.Client == nil || of.Client.Timeout <= 0 {
+		return client, 0
+	}
+	timeout := of.Client.Timeout
+	own := Copy(client, func(to http.RoundTripper) http.RoundTripper { return to }).(*rest.RESTClient)
+	own.Client.Timeout = 0
+	return own, timeout
 }
 
 // Client returns a copy of an HTTP client, with a transport of its own.

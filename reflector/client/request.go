@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -167,8 +168,12 @@ func isResourceMissing(err error) bool {
 }
 
 // request returns a request for objects.
-func (r *Resource[T]) request(resource string, opts runtime.Object, accept string) *rest.Request {
-	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(resource).
+func (r *Resource[T]) request(resource string, opts *metav1.ListOptions, accept string) *rest.Request {
+	from := r.rest
+	if opts.Watch {
+		from = r.patient
+	}
+	return from.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(resource).
 		SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accept)
 }
 
@@ -285,13 +290,27 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w sourc
 func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (*stream.Watch[T], error) {
 	opts.Watch = true
 	ctx, cancel := context.WithCancel(ctx)
-	a, err := r.open(ctx, &opts)
+	a, err := r.openWatch(ctx, cancel, &opts)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
 	reader := r.reader()
 	return reader.Watch(ctx, cancel, a, reader.Frames(a), isWatchList(&opts), w.Skip()), nil
+}
+
+// openWatch sends the request for a watch, and ends it if no answer begins within the timeout of the
+// config.
+func (r *Resource[T]) openWatch(ctx context.Context, cancel context.CancelFunc, opts *metav1.ListOptions) (*stream.Response, error) {
+	if r.timeout == 0 {
+		return r.open(ctx, opts)
+	}
+	unanswered := time.AfterFunc(r.timeout, cancel)
+	a, err := r.open(ctx, opts)
+	if !unanswered.Stop() && err != nil {
+		err = fmt.Errorf("no answer within %v, the Timeout of the config: %w", r.timeout, err)
+	}
+	return a, err
 }
 
 // isWatchList reports whether a watch begins with all objects.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -32,7 +33,13 @@ import (
 // Create one with [For], [ForResource], [ForType], [FromRESTClient] or [FromTypedClient]. All methods
 // are safe for concurrent use.
 type Resource[T source.Object] struct {
-	rest      rest.Interface
+	rest rest.Interface
+	// patient is rest without the timeout of its config, for watches. That timeout bounds a request
+	// with its whole answer, and would end every watch; here it bounds the time until the answer
+	// begins.
+	patient rest.Interface
+	timeout time.Duration
+
 	resource  string
 	namespace string
 	name      string                  // for errors and logs
@@ -102,6 +109,7 @@ func connect[T source.Object](config *rest.Config, t reflect.Type, resource sche
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", r.name, err)
 	}
+	r.patient, r.timeout = restguard.WithoutTimeout(r.rest)
 	return r, nil
 }
 
@@ -121,6 +129,7 @@ func FromRESTClient[T source.Object](client rest.Interface, resource, namespace 
 		return nil, err
 	}
 	r.rest = restguard.Copy(client, guarded)
+	r.patient, r.timeout = restguard.WithoutTimeout(r.rest)
 	return r, nil
 }
 

@@ -119,8 +119,10 @@ func (s *sharedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w 
 
 func (s resourceSource[T]) upstream(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {
 	opts.Watch = true
-	a, err := s.open(ctx, &opts)
+	ctx, cancel := context.WithCancel(ctx)
+	a, err := s.openWatch(ctx, cancel, &opts)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
 	return responseUpstream{s.reader().Frames(a)}, nil

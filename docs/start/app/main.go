@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"log"
+	"sync"
 
 	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
@@ -12,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -66,10 +68,21 @@ func run(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	var seen sync.Map // from the key of an App to its UID, after this process has read it live
 	manager.Reconcile(m, "apps", apps.Informer,
-		func(ctx context.Context, _ store.Key, app *App) (reconcile.Result, error) {
+		func(ctx context.Context, key store.Key, app *App) (reconcile.Result, error) {
 			if app == nil { // the App was deleted, and Kubernetes deletes its Deployment
+				seen.Delete(key)
 				return reconcile.Result{}, nil
+			}
+			if uid, _ := seen.Load(key); uid != app.UID { // the first list may be old
+				live, err := apps.Client.In(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+				if apierrors.IsNotFound(err) || err == nil && live.UID != app.UID {
+					return reconcile.Result{}, nil // the next call has the present state
+				} else if err != nil {
+					return reconcile.Result{}, err
+				}
+				seen.Store(key, app.UID)
 			}
 			deployment, err := deployments.Client.Apply(ctx, app.deployment(), asApps)
 			if err != nil {

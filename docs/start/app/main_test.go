@@ -1,6 +1,9 @@
 package main
 
 import (
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,4 +65,38 @@ func TestStatusFollowsTheDeployment(t *testing.T) {
 		<-time.After(time.Hour)
 		assert.Len(t, server.Requests(reflectortest.Verb("patch")), before, "a settled App causes no requests")
 	})
+}
+
+func TestDeletedAppOfAnOldListIsNotApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, custom)
+		require.NoError(t, server.Create(newApp("shop", 2)))
+		config := server.Config()
+		config.Wrap(func(to http.RoundTripper) http.RoundTripper { return &lagging{RoundTripper: to, server: server} })
+		go run(t.Context(), config)
+		<-time.After(time.Minute)
+		app, deployment := newApp("shop", 2), deploymentOf("shop")
+		require.NoError(t, server.Get(app))
+		require.NoError(t, server.Get(deployment))
+		assert.NotEmpty(t, server.Requests(reflectortest.Verb("get"), reflectortest.ForResource("apps")), "the App is read live")
+		assert.Equal(t, app.UID, deployment.OwnerReferences[0].UID)
+	})
+}
+
+// lagging is an API server that answers the first watch-list of Apps from the past: the App is deleted
+// and created again right after it.
+type lagging struct {
+	http.RoundTripper
+	server *reflectortest.Server
+	once   sync.Once
+}
+
+func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/apps/shop") {
+		l.once.Do(func() {
+			_ = l.server.Delete(newApp("shop", 2))
+			_ = l.server.Create(newApp("shop", 2))
+		})
+	}
+	return l.RoundTripper.RoundTrip(r)
 }
