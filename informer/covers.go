@@ -40,3 +40,15 @@ func (i *Informer[T]) Selects(object metav1.Object) bool {
 	}
 	return false
 }
+
+// ClusterScoped reports whether the objects have no namespaces, if the informer's clients know that
+// before the first object: see [reflector.KubernetesResourceReflector.ClusterScoped].
+func (i *Informer[T]) ClusterScoped() bool {
+	sources := i.feed.Sources()
+	for _, s := range sources {
+		if of, ok := s.Feed.(interface{ ClusterScoped() bool }); !ok || !of.ClusterScoped() {
+			return false
+		}
+	}
+	return len(sources) > 0
+}

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,6 +17,12 @@ func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
 	namespace := r.source.About().Namespace
 	return (namespace == "" || namespace == object.GetNamespace()) && (r.labels == nil || r.labels.Matches(labels.Set(object.GetLabels()))) &&
 		(r.fields == nil || mayMatch(r.fields, object)) && r.shards.Has(object)
+}
+
+// ClusterScoped reports whether the objects have no namespaces, if that is known: the client is a
+// [client.Resource], and has asked discovery.
+func (r *KubernetesResourceReflector[T]) ClusterScoped() bool {
+	return r.source.About().Scope == source.ClusterScoped
 }
 
 // mayMatch reports whether a field selector may match an object. It checks only the name and the

@@ -32,7 +32,8 @@
 //   - reconcile-R2: The reconciler makes no call before all informers have filled their caches. It
 //     then reconciles the key of every object in the primary cache, and every key that [Watch] maps
 //     to. It misses no change after that, except for changes that a predicate rejects and own
-//     writes that [IgnoreOwnWrites] ignores. One call may cover many changes.
+//     writes that [IgnoreOwnWrites] ignores: after a change by another writer, a call begins. One
+//     call may cover many changes.
 //   - reconcile-R3: If the function returns an error, panics or calls runtime.Goexit, the key is
 //     retried after a back-off, which grows with each failure. An event that a reported write of
 //     the failed calls caused never shortens the back-off, nor does an event during the call, nor a
@@ -41,8 +42,9 @@
 //     error of [eventqueue.Permanent] is not retried. Other keys are not delayed.
 //   - reconcile-R4: If a call has reported a write with [ExpectWrite] or [ExpectDelete], the
 //     reconciler does not reconcile the key on a cache without that write. It waits for the cache
-//     at most as long as [WithReadYourWritesTimeout] says, and then reconciles the key again. This
-//     also holds for the next Run of the same reconciler.
+//     for an hour if the cache is at an earlier resource version than the write, and otherwise at
+//     most as long as [WithReadYourWritesTimeout] says. Then it reconciles the key again. This also
+//     holds for the next Run of the same reconciler.
 //   - reconcile-R5: Keys with live events, and keys that a [Result] asked for, go before keys with
 //     only initial additions or resyncs, except for one key in eight. A failed key keeps its
 //     priority.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/require"
@@ -131,6 +132,7 @@ type world struct {
 	t          *testing.T
 	server     *reflectortest.Server
 	client     kubernetes.Interface
+	creator    *client.Resource[*corev1.Secret] // reports what it creates
 	configMaps *informer.Informer[*corev1.ConfigMap]
 	secrets    *informer.Informer[*corev1.Secret]
 	ofSecrets  Option
@@ -140,6 +142,8 @@ func newWorld(t *testing.T, ofSecrets ...informer.Option) *world {
 	w := &world{t: t, server: reflectortest.Start(t)}
 	var err error
 	w.client, err = kubernetes.NewForConfig(w.server.Config())
+	require.NoError(t, err)
+	w.creator, err = client.FromTypedClient(w.client.CoreV1().Secrets(""))
 	require.NoError(t, err)
 	w.configMaps = informer.New(w.client.CoreV1().ConfigMaps(""))
 	w.secrets = informer.New(w.client.CoreV1().Secrets(""), ofSecrets...)

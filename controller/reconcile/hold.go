@@ -3,10 +3,13 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // errUnseen is the reason for which Run leaves a key that waits for a cache.
@@ -64,22 +67,38 @@ func (r *run) holdLocked(key store.Key, s *state, unseen []wait, repeat bool) {
 	}
 }
 
+// maxBehind is how long a key waits for a cache that is certain to lack a write. A watch that works
+// brings the version within a minute, by a bookmark, and a server without bookmarks within some watches
+// of ten minutes, by a list. If neither comes in an hour, the version may be one of another cluster.
+const maxBehind = time.Hour
+
+const waitsOn = "key waits on, because a cache is behind what was written: does the state of its informer show why?"
+
 // wait waits until the caches show the writes, and then ends the hold. An error ends the wait as
 // well.
 func (r *run) wait(key store.Key, h *hold, repeat bool) {
 	defer close(h.over)
-	ctx, cancel := context.WithTimeout(r.filled, r.visibility)
-	defer cancel()
-	lost := false
-	for _, wait := range h.unseen {
-		switch err := wait(ctx); {
+	began, limit, lost := time.Now(), r.visibility, false
+	for unseen := h.unseen; len(unseen) > 0; {
+		ctx, cancel := context.WithDeadline(r.filled, began.Add(limit))
+		err := unseen[0](ctx)
+		late := ctx.Err() != nil
+		cancel()
+		log := r.logger.With(zap.String("reconciler", r.name), zap.Stringer("key", key), zap.Error(err))
+		switch {
 		case err == nil:
 		case r.filled.Err() != nil:
 			return // the next Run waits: see leftUnseen
+		case late && limit < maxBehind && provesBehind(err):
+			log.Warn(waitsOn, zap.Duration("waited", limit), zap.Duration("atMost", maxBehind))
+			limit = min(max(2*limit, time.Minute), maxBehind)
+			continue
 		default:
-			lost = lost || repeat && ctx.Err() != nil
-			r.logger.Warn("cache does not show what was written", zap.String("reconciler", r.name), zap.Stringer("key", key), zap.Error(err))
+			// A server that went back to an older state may have lost the write.
+			lost = lost || repeat && !errors.Is(err, store.ErrOutOfScope)
+			log.Warn("cache does not show what was written")
 		}
+		unseen = unseen[1:]
 	}
 	if lost {
 		eventqueue.AddAfter(r.keys, key, 0, true)
@@ -89,6 +108,18 @@ func (r *run) wait(key store.Key, h *hold, repeat bool) {
 	s := r.states[key]
 	s.hold = nil
 	r.tidyLocked(key, s)
+}
+
+// provesBehind reports whether the error of a wait proves that the cache lacks the write: it was at
+// an earlier version. An object that the cache rejected proves nothing, because it holds the version
+// back.
+func provesBehind(err error) bool {
+	e, ok := errors.AsType[*await.Error](err)
+	if !ok || len(e.Rejected) > 0 {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(e.Reached, e.Wanted)
+	return err == nil && order < 0
 }
 
 // resume holds the keys whose writes an earlier run left unseen.

@@ -9,8 +9,8 @@ import (
 
 // OwnerKeys returns the mapping of [Owns], from an object to its controlling owner, as
 // [metav1.NewControllerRef] sets it, if the owner is of the given kind. The version of the kind
-// does not matter. The mapping expects the owner in the namespace of the object. For cluster-scoped
-// owners, write a function.
+// does not matter. The mapping returns the namespace of the object; the reconciler drops it if its
+// primary objects have none.
 func OwnerKeys[S metav1.Object](kind schema.GroupKind) func(S) []store.Key {
 	return func(object S) []store.Key {
 		ref := metav1.GetControllerOfNoCopy(object)
@@ -25,8 +25,36 @@ func OwnerKeys[S metav1.Object](kind schema.GroupKind) func(S) []store.Key {
 	}
 }
 
-// ByLabel returns a mapping for [Watch] from an object to the one in its namespace that a label
-// names.
+const (
+	unknownScope = iota
+	namespaced
+	clusterScoped
+)
+
+// scopeOf returns the scope of the kind of an object.
+func scopeOf(key store.Key) int32 {
+	if key.Namespace == "" {
+		return clusterScoped
+	}
+	return namespaced
+}
+
+// inScope returns the key without its namespace if the primary objects have no namespaces. A mapping
+// sees only the secondary object, which may be in a namespace although its owner is not.
+func (r *run) inScope(key store.Key) store.Key {
+	if key.Namespace == "" || len(r.sources) == 0 {
+		return key
+	}
+	// Objects say more than discovery: the kind may have been defined again with another scope.
+	scope := r.scope.Load()
+	if scope == clusterScoped || scope == unknownScope && r.sources[0].clusterScoped() {
+		key.Namespace = ""
+	}
+	return key
+}
+
+// ByLabel returns a mapping for [Watch] from an object to the one that a label names: in its
+// namespace, or without one if the primary objects have none.
 func ByLabel[S metav1.Object](label string) func(S) []store.Key {
 	return func(object S) []store.Key {
 		name := object.GetLabels()[label]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -118,10 +119,11 @@ func TestObserverHearsOfWhatOthersDidDuringACallAndNotOfOwnWrites(t *testing.T) 
 		calls := 0
 		r := New("maps", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			if calls++; calls == 2 {
+				before, ours := configMap("a"), configMap("a")
+				require.NoError(t, w.server.Get(before))
 				w.touch("a", "by us")
-				ours := configMap("a")
 				require.NoError(t, w.server.Get(ours))
-				ExpectWrite(ctx, ours)
+				ownwrites.Report(ctx, ownwrites.Write{Object: ours, Replaced: before.ResourceVersion})
 				<-time.After(time.Second)
 				w.create(secret("s", "a"))
 				<-time.After(time.Second)
@@ -168,7 +170,7 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 		}, WithLogger(zap.New(core)), WithReadYourWritesTimeout(time.Second),
 			Watch(w.secrets, func(*corev1.Secret) []store.Key { panic("ouch") }),
 			WithErrorHandler(func(ctx context.Context, err error) { Logger(ctx).Info("sorry"); panic("again") })))
-		<-time.After(time.Minute)
+		<-time.After(30 * time.Second)
 		require.NoError(t, stop())
 		keys := map[string][]any{}
 		for _, line := range lines.All() {
@@ -179,7 +181,7 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 			}
 		}
 		assert.Len(t, keys, 6)
-		for _, message := range []string{"hello", "sorry", "cache does not show what was written", "reconcile failed"} {
+		for _, message := range []string{"hello", "sorry", waitsOn, "reconcile failed"} {
 			assert.Equal(t, []any{"ns/a"}, keys[message], message)
 		}
 		assert.Equal(t, []any{"ns/s"}, keys["handler failed"])

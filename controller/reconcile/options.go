@@ -92,19 +92,39 @@ func WithTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.timeout = d })
 }
 
-// WithReadYourWritesTimeout sets how long a key waits at most, after a call with a write, until the
-// caches show the write: see [ExpectWrite]. The key is then reconciled again, since the write may
-// have been lost, unless the call returned an error of [eventqueue.Permanent]. The default is 30
-// seconds. With 0 or less the key does not wait.
+// WithReadYourWritesTimeout sets how long a key waits, after a call with a write, until the caches
+// show the write: see [ExpectWrite]. The key is then reconciled again, since the write may have been
+// lost, unless the call returned an error of [eventqueue.Permanent]. The default is 30 seconds.
+//
+// The key waits longer, up to an hour, while the resource version of a cache is below that of the
+// write. That cache is certain to lack the write, and a call on it might repeat the write: with
+// generateName, that makes a second object. The logger says why the key waits, after the timeout and
+// then after twice the time.
+//
+// With 0 or less the key does not wait. That is right if calls write to another cluster than the one
+// that the informers watch, because versions of different clusters do not compare.
 func WithReadYourWritesTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.visibility = d })
 }
 
-// IgnoreOwnWrites ignores the events of writes that calls report by [ExpectWrite]: they trigger no
-// reconcile. Each call must then leave the object in its final state, because the key is not
-// reconciled again until another writer changes something. Changes of other writers are never
-// ignored: if a list shows an own write, it may hide another change, so the key is reconciled. By
-// default a reconcile follows each own write, and ends when it finds no work.
+// IgnoreOwnWrites ignores the events that show only a write of a call for the same key: they trigger
+// no reconcile. Each call must then leave the object in its final state, because the key is not
+// reconciled again until another writer changes something. By default a reconcile follows each own
+// write, and ends when it finds no work.
+//
+// An event is ignored only if it is certain that it hides no other writer's change. So the write must
+// be a creation, or must carry the resource version that it replaces, which the server then checks.
+// [write.Patch], Status, Finalize and CreateOrUpdate do that by themselves; the methods of a
+// client.Resource do it for an object, or a patch in JSON, with a resource version. A write without
+// one may land on any state, and if it changes nothing, the server even answers with the other
+// writer's state. Its event triggers a reconcile, and so does that of a write by another client,
+// because [ExpectWrite] does not know what the write replaced.
+//
+// Of an ignored event, the watch must have shown the state that the write replaced, and the key must
+// belong to that state as well. Events of lists, deletions, further events of the same version and
+// events after a gap trigger a reconcile.
+//
+// [write.Patch]: https://pkg.go.dev/github.com/kubereflector/kubereflector/controller/write#Patch
 func IgnoreOwnWrites() Option {
 	return optionFunc(func(o *options) { o.ignoreOwn = true })
 }

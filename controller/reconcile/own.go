@@ -2,13 +2,22 @@ package reconcile
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
+// An event that shows only a write of a call for the same key needs no further call. That is certain
+// if the write replaced a state that is known: a write without a precondition may have replaced any
+// state, and if it changed nothing, the server returns the state of another writer as its result.
+
 // maxOwn is the number of remembered own writes for a key, to recognize their events. It is also
 // the number of kept events during a call.
 const maxOwn = 16
+
+// ownLife is how long an own write waits for its event. Some have none: a predicate rejects it, or
+// the object belongs to other keys. An event that comes later only costs a call.
+const ownLife = 5 * time.Minute
 
 // version is one state of one object. The zero version stands for no object.
 type version struct{ uid, resourceVersion string }
@@ -25,62 +34,120 @@ func (v version) before(other version) bool {
 	return err == nil && order < 0
 }
 
+// ownWrite is a write of a call that has had no event yet.
+type ownWrite struct {
+	version            // of the object that the server returned
+	replaced string    // the resource version before the write; empty for a creation
+	ended    time.Time // when the call ended
+}
+
+// certain returns the own write if it is certain what it replaced, and that it changed something.
+// The server ignores a precondition of "0", and may refuse or ignore others that are no numbers.
+func (w written) certain() (ownWrite, bool) {
+	switch _, err := resourceversion.CompareResourceVersion(w.replaced, w.replaced); {
+	case w.deleted || !w.version.known():
+		return ownWrite{}, false
+	case w.created:
+		return ownWrite{version: w.version}, true
+	case err != nil || w.replaced == w.version.resourceVersion:
+		return ownWrite{}, false
+	}
+	return ownWrite{version: w.version, replaced: w.replaced}, true
+}
+
+// shown reports whether an event shows the write and no other change. The state before a
+// modification must be the one that the write replaced. Otherwise the watch left out states, which
+// may be those of other writers.
+func (w ownWrite) shown(t trigger) bool {
+	switch {
+	case t.of != w.version || t.listed:
+		return false
+	case w.replaced == "":
+		return t.added
+	}
+	return t.prior == version{w.uid, w.replaced}
+}
+
 // keep reports whether to ignore an event for now: it shows an own write of the key, or a running
 // call has to end first to decide that.
 func (r *run) keep(t trigger) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.states[t.key]
-	switch {
-	case s == nil:
+	if s == nil {
 		return false
-	case s.running && len(s.during) < maxOwn:
-		s.during = append(s.during, t)
-		return true
 	}
-	own := s.shows(t)
+	kept := s.keep(t)
 	r.tidyLocked(t.key, s)
-	return own
+	return kept
+}
+
+func (s *state) keep(t trigger) bool {
+	if s.running {
+		if len(s.during) < maxOwn {
+			s.during = append(s.during, t)
+			return true
+		}
+		s.crowded = true
+	}
+	return s.shows(t)
 }
 
 // shows reports whether an event shows only an own write. It forgets the writes that will have no
 // event any more.
 func (s *state) shows(t trigger) bool {
-	own := slices.Contains(s.own, t.of)
-	// The events of an object keep their order. Some writes have no event: a write without a change
-	// has the version of an earlier event, and a list shows only the last state.
-	s.own = slices.DeleteFunc(s.own, func(own version) bool {
-		return own == t.of || own.before(t.of) || t.gone && own.uid == t.of.uid
-	})
-	if len(s.own) == 0 {
-		s.own = nil
-	}
-	// An object from a list may hide a change of another writer before our last write.
-	return own && !t.gone && !t.listed
+	own := slices.ContainsFunc(s.own, func(w ownWrite) bool { return w.shown(t) })
+	// The events of an object keep their order. A list shows only the last state, and a version may
+	// come again with another content.
+	s.forget(func(w ownWrite) bool { return w.version == t.of || w.before(t.of) || t.gone && w.uid == t.of.uid })
+	return own
 }
 
-// foreign remembers the writes of a call, and returns the events of other writers during the call.
-func (s *state) foreign(wrote []version) []trigger {
-	for _, v := range wrote {
-		if v.known() && !slices.Contains(s.own, v) {
-			s.own = append(s.own, v)
-		}
+// forget forgets some own writes.
+func (s *state) forget(which func(ownWrite) bool) {
+	if s.own = slices.DeleteFunc(s.own, which); len(s.own) == 0 {
+		s.own = nil
+	}
+}
+
+// foreign ends a call. It remembers the writes of the call, and returns the events of other writers
+// during the call.
+func (s *state) foreign(wrote []ownWrite) []trigger {
+	if !s.crowded { // else the events of these writes may have passed
+		s.own = append(s.own, wrote...)
 	}
 	during := slices.DeleteFunc(s.during, s.shows)
-	s.during = nil
+	s.during, s.crowded = nil, false
 	if excess := len(s.own) - maxOwn; excess > 0 {
 		s.own = slices.Delete(s.own, 0, excess)
 	}
 	return during
 }
 
-// heardOf returns the written versions for which the sources deliver events.
-func (r *run) heardOf(writes []written) []version {
-	var all []version
+// heardOf returns the own writes for which the sources deliver events.
+func (r *run) heardOf(writes []written, now time.Time) []ownWrite {
+	var all []ownWrite
 	for _, w := range writes {
-		if !w.deleted && slices.ContainsFunc(r.sources, func(source source) bool { return source.has(w) && source.selects(w) }) {
-			all = append(all, w.version)
+		own, ok := w.certain()
+		if ok && slices.ContainsFunc(r.sources, func(source source) bool { return source.has(w) && source.selects(w) }) {
+			own.ended = now
+			all = append(all, own)
 		}
 	}
 	return all
+}
+
+// sweepLocked forgets old own writes of all keys, at most once in ownLife. The writes of a key that
+// waits for a cache stay: their events are still to come.
+func (r *run) sweepLocked(now time.Time) {
+	if now.Sub(r.swept) < ownLife {
+		return
+	}
+	r.swept = now
+	for key, s := range r.states {
+		if s.hold == nil && s.own != nil {
+			s.forget(func(w ownWrite) bool { return now.Sub(w.ended) >= ownLife })
+			r.tidyLocked(key, s)
+		}
+	}
 }

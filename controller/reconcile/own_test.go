@@ -3,17 +3,22 @@ package reconcile
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
@@ -58,6 +63,70 @@ func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The function copies data into an annotation by a patch without a version. Another writer changes
+// data during the call, and the function patches once more, without a change: the answer is the other
+// writer's state.
+func TestWriteOfNothingHidesNoOtherWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		of, err := client.FromTypedClient(w.client.CoreV1().ConfigMaps(""))
+		require.NoError(t, err)
+		w.create(configMap("a"))
+		var got list
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key, c *corev1.ConfigMap) (Result, error) {
+			got.add(c.Data["touched"])
+			if c.Data["touched"] == "1" {
+				w.touch("a", "2")
+			}
+			_, err := of.In("ns").Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"annotations":{"mark":"yes"}}}`), metav1.PatchOptions{})
+			return Result{}, err
+		}, IgnoreOwnWrites()))
+		<-time.After(time.Minute)
+		w.touch("a", "1")
+		<-time.After(time.Minute)
+		all := got.take()
+		assert.Equal(t, "2", all[len(all)-1])
+		require.NoError(t, stop())
+	})
+}
+
+func TestWritesWithAVersionCauseNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		of, err := client.FromTypedClient(w.client.CoreV1().ConfigMaps(""))
+		require.NoError(t, err)
+		w.create(configMap("a"))
+		var got list
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key, c *corev1.ConfigMap) (Result, error) {
+			got.add(c.Name)
+			c = c.DeepCopy()
+			c.Labels = map[string]string{"by": "update"}
+			c, err := of.Update(ctx, c, metav1.UpdateOptions{})
+			if err == nil {
+				c, err = of.In("ns").Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"by":"patch"},"resourceVersion":"`+c.ResourceVersion+`"}}`), metav1.PatchOptions{})
+			}
+			if err == nil {
+				c, err = of.In("ns").Patch(ctx, "a", types.JSONPatchType, []byte(`[{"op":"replace","path":"/metadata/resourceVersion","value":"`+c.ResourceVersion+`"},{"op":"add","path":"/data","value":{"by":"json"}}]`), metav1.PatchOptions{})
+			}
+			if err == nil {
+				applied := configMap("a")
+				applied.ResourceVersion, applied.Data = c.ResourceVersion, map[string]string{"by": "apply"}
+				_, err = of.Apply(ctx, applied, metav1.ApplyOptions{FieldManager: "test", Force: true})
+			}
+			if err == nil {
+				_, err = w.creator.Apply(ctx, secret("s", "a"), metav1.ApplyOptions{FieldManager: "test"}) // creates it
+			}
+			return Result{}, err
+		}, w.ofSecrets, IgnoreOwnWrites()))
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"a"}, got.take())
+		assert.Equal(t, 1, w.secrets.Cache().Len())
+		held, _ := w.configMaps.Cache().Get(store.Key{Namespace: "ns", Name: "a"})
+		assert.Equal(t, "apply", held.Data["by"])
+		require.NoError(t, stop())
+	})
 }
 
 func TestWhatOthersDoDuringACallCounts(t *testing.T) {
@@ -108,8 +177,8 @@ func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
 			for i := range 2 * maxOwn {
 				one := secret("s", "a")
 				one.UID, one.ResourceVersion = "u", strconv.Itoa(i+1)
-				ExpectWrite(ctx, one)
-				ExpectWrite(ctx, configMap("no cache of the reconciler has it"))
+				ownwrites.Report(ctx, ownwrites.Write{Object: one, Replaced: strconv.Itoa(i)})
+				ownwrites.Report(ctx, ownwrites.Write{Object: configMap("no cache of the reconciler has it"), Created: true})
 			}
 			return Result{}, nil
 		}, o.sources)
@@ -120,7 +189,7 @@ func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
 		r.mu.Lock()
 		require.Contains(t, r.states, key)
 		assert.Len(t, r.states[key].own, maxOwn)
-		assert.Equal(t, version{"u", strconv.Itoa(2 * maxOwn)}, r.states[key].own[maxOwn-1])
+		assert.Equal(t, version{"u", strconv.Itoa(2 * maxOwn)}, r.states[key].own[maxOwn-1].version)
 		r.mu.Unlock()
 		r.trigger(trigger{key: key, of: version{uid: "other"}, gone: true})
 		synctest.Wait()
@@ -137,7 +206,7 @@ func TestOwnWritesOfADeletedKeyAreForgotten(t *testing.T) {
 		r := newRun(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
 			shared := secret("shared", "nobody") // its events trigger no reconcile of the key
 			shared.UID, shared.ResourceVersion = "u", "1"
-			ExpectWrite(ctx, shared)
+			ownwrites.Report(ctx, ownwrites.Write{Object: shared, Created: true})
 			return Result{}, nil
 		}, o.sources)
 		stop := working(t, r)
@@ -161,7 +230,7 @@ func TestOwnWritesThatASelectorExcludesAreForgotten(t *testing.T) {
 		r := newRun(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
 			other := configMap("other")
 			other.UID, other.ResourceVersion = "u", "1"
-			ExpectWrite(ctx, other)
+			ownwrites.Report(ctx, ownwrites.Write{Object: other, Created: true})
 			return Result{}, nil
 		}, []source{&watching[*corev1.ConfigMap]{informer: selected}})
 		stop := working(t, r)
@@ -174,40 +243,61 @@ func TestOwnWritesThatASelectorExcludesAreForgotten(t *testing.T) {
 	})
 }
 
+// The writes are of an object u. "4>5" had the precondition 4, ">5" is a creation, and "5" may have
+// replaced any state.
 func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 	key := store.Key{Name: "a"}
-	of := func(uid, resourceVersion string) trigger { return trigger{key: key, of: version{uid, resourceVersion}} }
-	gone := func(t trigger) trigger { t.gone = true; return t }
+	changed := func(uid, prior, now string) trigger {
+		return trigger{key: key, prior: version{uid, prior}, of: version{uid, now}}
+	}
+	added := func(uid, now string) trigger { return trigger{key: key, of: version{uid, now}, added: true} }
+	gone := func(t trigger) trigger { t.gone, t.added, t.prior = true, false, version{}; return t }
 	listed := func(t trigger) trigger { t.listed = true; return t }
+	own := changed("u", "4", "5")
+	var crowd []trigger
+	for i := range maxOwn + 1 {
+		crowd = append(crowd, added(strconv.Itoa(i), "1"))
+	}
 	for name, tc := range map[string]struct {
 		wrote         []string
 		during, after []trigger
 		calls         int
 		remembered    int
 	}{
-		"own, during":                       {wrote: []string{"5"}, during: []trigger{of("u", "5")}},
-		"own, after":                        {wrote: []string{"5"}, after: []trigger{of("u", "5")}},
-		"own, twice":                        {wrote: []string{"5", "6"}, during: []trigger{of("u", "5")}, after: []trigger{of("u", "6")}},
-		"foreign, before ours":              {wrote: []string{"5"}, during: []trigger{of("u", "4"), of("u", "5")}, calls: 1},
-		"foreign, after ours":               {wrote: []string{"5"}, during: []trigger{of("u", "5"), of("u", "6")}, calls: 1},
-		"foreign, of another object":        {wrote: []string{"5"}, after: []trigger{of("v", "5")}, calls: 1, remembered: 1},
-		"hidden by a list, during":          {wrote: []string{"5"}, during: []trigger{listed(of("u", "5"))}, calls: 1},
-		"hidden by a list, after":           {wrote: []string{"5"}, after: []trigger{listed(of("u", "5"))}, calls: 1},
-		"deleted as it was, during":         {wrote: []string{"5"}, during: []trigger{gone(of("u", "5"))}, calls: 1},
-		"deleted as it was, after":          {wrote: []string{"5"}, after: []trigger{gone(of("u", "5"))}, calls: 1},
-		"ours, and deleted":                 {wrote: []string{"5"}, during: []trigger{of("u", "5"), gone(of("u", "6"))}, calls: 1},
-		"write that changed nothing":        {wrote: []string{"5"}, after: []trigger{of("u", "6")}, calls: 1},
-		"gone before it was seen":           {wrote: []string{"5"}, after: []trigger{gone(listed(of("u", "4")))}, calls: 1},
-		"many that changed nothing":         {wrote: []string{"5", "5", "5"}, remembered: 1},
-		"later, and an earlier list":        {wrote: []string{"5"}, after: []trigger{of("u", "4")}, calls: 1, remembered: 1},
-		"versions that are no numbers":      {wrote: []string{"x"}, after: []trigger{of("u", "6")}, calls: 1, remembered: 1},
-		"object that the server never saw":  {wrote: []string{""}, during: []trigger{of("u", "")}, calls: 1},
-		"object that has no version at all": {wrote: []string{"", "-"}, after: []trigger{of("", ""), of("", "-")}, calls: 2},
-		"more than is remembered": {wrote: []string{"99"}, during: []trigger{
-			of("1", "1"), of("2", "1"), of("3", "1"), of("4", "1"), of("5", "1"), of("6", "1"), of("7", "1"), of("8", "1"),
-			of("9", "1"), of("10", "1"), of("11", "1"), of("12", "1"), of("13", "1"), of("14", "1"), of("15", "1"), of("16", "1"),
-			of("17", "1"),
-		}, calls: 1, remembered: 1},
+		"own, during":                         {wrote: []string{"4>5"}, during: []trigger{own}},
+		"own, after":                          {wrote: []string{"4>5"}, after: []trigger{own}},
+		"own, twice":                          {wrote: []string{"4>5", "5>6"}, during: []trigger{own}, after: []trigger{changed("u", "5", "6")}},
+		"own, reported twice":                 {wrote: []string{"4>5", "5"}, after: []trigger{own}},
+		"own, also a write of nothing":        {wrote: []string{"4>5", "5>5"}, after: []trigger{own}},
+		"own creation":                        {wrote: []string{">5"}, after: []trigger{added("u", "5")}},
+		"own creation and change":             {wrote: []string{">5", "5>6"}, during: []trigger{added("u", "5")}, after: []trigger{changed("u", "5", "6")}},
+		"creation of another":                 {wrote: []string{">5"}, after: []trigger{added("v", "5")}, calls: 1, remembered: 1},
+		"creation that comes as a change":     {wrote: []string{">5"}, after: []trigger{own}, calls: 1},
+		"change that comes as an addition":    {wrote: []string{"4>5"}, after: []trigger{added("u", "5")}, calls: 1},
+		"creation seen by a list":             {wrote: []string{">5"}, after: []trigger{listed(added("u", "5"))}, calls: 1},
+		"creation, twice":                     {wrote: []string{">5"}, after: []trigger{added("u", "5"), added("u", "5")}, calls: 1},
+		"without a precondition":              {wrote: []string{"5"}, after: []trigger{own}, calls: 1},
+		"without a change":                    {wrote: []string{"5>5"}, after: []trigger{own}, calls: 1},
+		"precondition that servers ignore":    {wrote: []string{"0>5"}, after: []trigger{changed("u", "0", "5")}, calls: 1},
+		"states left out":                     {wrote: []string{"4>5"}, after: []trigger{changed("u", "3", "5")}, calls: 1},
+		"states left out between own ones":    {wrote: []string{"4>5", "7>8"}, after: []trigger{changed("u", "5", "8")}, calls: 1},
+		"prior of another object":             {wrote: []string{"4>5"}, after: []trigger{{key: key, prior: version{"v", "4"}, of: version{"u", "5"}}}, calls: 1},
+		"prior that is not mapped to the key": {wrote: []string{"4>5"}, after: []trigger{{key: key, of: version{"u", "5"}}}, calls: 1},
+		"changed again under its version":     {wrote: []string{"4>5"}, after: []trigger{own, changed("u", "5", "5")}, calls: 1},
+		"foreign, before ours":                {wrote: []string{"4>5"}, during: []trigger{changed("u", "3", "4"), own}, calls: 1},
+		"foreign, after ours":                 {wrote: []string{"4>5"}, during: []trigger{own, changed("u", "5", "6")}, calls: 1},
+		"foreign, of another object":          {wrote: []string{"4>5"}, after: []trigger{changed("v", "4", "5")}, calls: 1, remembered: 1},
+		"hidden by a list, during":            {wrote: []string{"4>5"}, during: []trigger{listed(own)}, calls: 1},
+		"hidden by a list, after":             {wrote: []string{"4>5"}, after: []trigger{listed(own)}, calls: 1},
+		"deleted as it was, during":           {wrote: []string{"4>5"}, during: []trigger{gone(own)}, calls: 1},
+		"deleted as it was, after":            {wrote: []string{"4>5"}, after: []trigger{gone(own)}, calls: 1},
+		"ours, and deleted":                   {wrote: []string{"4>5"}, during: []trigger{own, gone(changed("u", "5", "6"))}, calls: 1},
+		"gone before it was seen":             {wrote: []string{"4>5"}, after: []trigger{gone(listed(changed("u", "3", "4")))}, calls: 1},
+		"later, and an earlier list":          {wrote: []string{"4>5"}, after: []trigger{listed(changed("u", "3", "4"))}, calls: 1, remembered: 1},
+		"versions that are no numbers":        {wrote: []string{"x>y"}, after: []trigger{changed("u", "x", "y")}, calls: 1},
+		"object that the server never saw":    {wrote: []string{">"}, during: []trigger{added("u", "")}, calls: 1},
+		"object that has no version at all":   {wrote: []string{">", ">-"}, after: []trigger{added("", ""), added("", "-")}, calls: 2},
+		"more than is remembered":             {wrote: []string{"4>5"}, during: crowd, after: []trigger{own}, calls: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -218,12 +308,16 @@ func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 					if calls++; calls > 1 {
 						return Result{}, nil
 					}
-					for _, resourceVersion := range tc.wrote {
+					for _, text := range tc.wrote {
 						one := secret("s", "a")
-						if one.UID, one.ResourceVersion = "u", resourceVersion; resourceVersion == "-" {
+						replaced, now, facts := strings.Cut(text, ">")
+						if !facts {
+							replaced, now = "", replaced
+						}
+						if one.UID, one.ResourceVersion = "u", now; now == "-" {
 							one.UID = ""
 						}
-						ExpectWrite(ctx, one)
+						ownwrites.Report(ctx, ownwrites.Write{Object: one, Created: facts && replaced == "", Replaced: replaced})
 					}
 					<-release
 					return Result{}, nil
@@ -253,4 +347,35 @@ func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestOwnWritesWithoutAnEventAreForgottenAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := newOptions([]Option{w.ofSecrets, IgnoreOwnWrites(), WithReadYourWritesTimeout(0)})
+		r := newRun(t.Context(), &o, "test", func(ctx context.Context, key store.Key) (Result, error) {
+			if key.Name == "a" {
+				one := secret("s", "somebody else")
+				one.UID, one.ResourceVersion = "u", "5"
+				ownwrites.Report(ctx, ownwrites.Write{Object: one, Created: true})
+			}
+			return Result{}, nil
+		}, o.sources)
+		stop := working(t, r)
+		remembered := func() int {
+			synctest.Wait()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return len(r.states)
+		}
+		r.trigger(trigger{key: store.Key{Name: "a"}})
+		assert.Equal(t, 1, remembered())
+		<-time.After(ownLife - time.Second)
+		r.trigger(trigger{key: store.Key{Name: "b"}})
+		assert.Equal(t, 1, remembered())
+		<-time.After(time.Second)
+		r.trigger(trigger{key: store.Key{Name: "b"}})
+		assert.Zero(t, remembered())
+		require.NoError(t, stop())
+	})
 }

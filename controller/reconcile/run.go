@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/internal/failure"
@@ -26,9 +28,12 @@ type run struct {
 	end     context.CancelFunc
 	waiters sync.WaitGroup
 
-	// mu protects states. It is held briefly, and never while a function of the user runs.
+	scope atomic.Int32 // of the primary objects, as the last one of them showed it; see scopeOf
+
+	// mu protects the fields below it. It is held briefly, and never while a function of the user runs.
 	mu     sync.Mutex
 	states map[store.Key]*state
+	swept  time.Time // when sweepLocked last looked at all states
 }
 
 // state is the state of a key, except for its place in the queue. A key without any has none.
@@ -39,11 +44,14 @@ type state struct {
 	// if the running call has begun for that.
 	gone, ending bool
 
-	running bool      // a call is running, if own writes are ignored
-	own     []version // writes of calls without an event yet, if own writes are ignored
-	during  []trigger // events during the call, if own writes are ignored
-
 	failing failing
+
+	// The fields below are only used if own writes are ignored.
+
+	running bool       // a call is running
+	own     []ownWrite // writes of calls without an event yet, the oldest first
+	during  []trigger  // events during the call; at most maxOwn
+	crowded bool       // there were more events during the call
 }
 
 func newRun(ctx context.Context, o *options, name string, reconcile function, sources []source) *run {
@@ -93,6 +101,10 @@ func (r *run) trigger(t trigger) {
 	if t.key == (store.Key{}) { // no object has this key
 		return
 	}
+	if t.primary {
+		r.scope.Store(scopeOf(t.key))
+	}
+	t.key = r.inScope(t.key)
 	if t.left {
 		r.part(t)
 		return
@@ -113,6 +125,10 @@ func (r *run) trigger(t trigger) {
 // belongs to another process.
 func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (err error) {
 	key := queue.Key()
+	if own := r.inScope(key); own != key { // the event came before the first primary object
+		eventqueue.AddAfter(r.keys, own, 0, true)
+		return nil
+	}
 	if r.abandons(key) {
 		return nil
 	}
@@ -183,9 +199,10 @@ func (r *run) settle(c *call, result Result, err error) {
 // a failed key is reconciled again, and a key whose writes the caches do not show in time. note
 // returns the events of other writers during the call.
 func (r *run) note(key store.Key, writes []written, unseen []wait, failed, repeat bool) (during []trigger) {
-	var heard []version
+	var heard []ownWrite
+	now := time.Now()
 	if r.ignoreOwn {
-		heard = r.heardOf(writes)
+		heard = r.heardOf(writes, now)
 	}
 	fails := failed && repeat
 	r.mu.Lock()
@@ -206,6 +223,9 @@ func (r *run) note(key store.Key, writes []written, unseen []wait, failed, repea
 	s.ending = false
 	r.holdLocked(key, s, unseen, repeat && !failed) // a failed key is retried in any case
 	r.tidyLocked(key, s)
+	if r.ignoreOwn {
+		r.sweepLocked(now)
+	}
 	return during
 }
 

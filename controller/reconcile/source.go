@@ -38,6 +38,9 @@ type source interface {
 	// object.
 	covers(key store.Key) bool
 	lacks(key store.Key) bool
+	// clusterScoped reports whether the client of the source knows that the objects have no
+	// namespaces.
+	clusterScoped() bool
 	// visible returns a wait until the cache shows a write for a key; nil if the object does not
 	// belong to the source.
 	visible(key store.Key, w written) wait
@@ -63,6 +66,8 @@ type trigger struct {
 	key     store.Key
 	live    bool    // the event is neither an initial addition nor a resync
 	of      version // the version of the object that changed
+	prior   version // the version before a modification; zero if the key was not mapped to that state
+	added   bool    // the object appeared
 	gone    bool    // the object was deleted
 	left    bool    // the object left the informer but still exists: another process is responsible for it now
 	primary bool    // the event's object is the object of the key
@@ -94,8 +99,9 @@ type watching[S any] struct {
 // A modification is mapped twice, for its prior and its new state. So an object that moves from one
 // owner to another triggers both.
 //
-// Keys without a cluster get the cluster of the object. A key without a name is reported as
-// [store.ErrBadKey] and not reconciled. The other keys of the event are.
+// Keys without a cluster get the cluster of the object, and keys of a primary kind without namespaces
+// lose their namespace. A key without a name is reported as [store.ErrBadKey] and not reconciled. The
+// other keys of the event are.
 //
 // An object that leaves the informer triggers no reconcile: its scope or selector was removed, or it
 // belongs to another shard now. If the primary informer has scopes, selectors or shards, a key without
@@ -112,7 +118,8 @@ func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, onl
 }
 
 // Owns triggers a reconcile of the controlling owner for changes of the objects of a secondary
-// informer. It is [Watch] with [OwnerKeys]. kind is the kind of the primary objects.
+// informer. It is [Watch] with [OwnerKeys]. kind is the kind of the primary objects. An owner without
+// a namespace may own objects of any namespace.
 func Owns[S metav1.Object](secondary *informer.Informer[S], kind schema.GroupKind, only ...func(eventqueue.Event[S]) bool) Option {
 	return Watch(secondary, OwnerKeys[S](kind), only...)
 }
@@ -154,6 +161,8 @@ func (w *watching[S]) check() error {
 }
 
 func (w *watching[S]) covers(key store.Key) bool { return w.informer.Covers(key) }
+
+func (w *watching[S]) clusterScoped() bool { return w.informer.ClusterScoped() }
 
 func (w *watching[S]) lacks(key store.Key) bool {
 	_, held := w.informer.Cache().Get(key)
@@ -199,16 +208,22 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	}
 	t := trigger{
 		of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, left: event.OutOfScope,
+		added:  event.Type == eventqueue.Addition,
 		listed: event.Origin != eventqueue.Watch, primary: w.keys == nil,
 		live: !event.Initial && event.Origin != eventqueue.Resync,
 	}
+	var prior version
+	if event.Type == eventqueue.Modification {
+		prior = versionOf(event.Prior)
+	}
 	if w.keys == nil {
-		t.key = event.Key
+		t.key, t.prior = event.Key, prior
 		tell(t)
 		return nil
 	}
-	told := map[store.Key]bool{}
-	tellOf := func(keys []store.Key) {
+	var found []trigger
+	at := map[store.Key]int{} // in found
+	add := func(keys []store.Key, before version) {
 		for _, t.key = range keys {
 			if t.key.Name == "" {
 				err = eventqueue.Permanent(fmt.Errorf("map %s: key %q: %w", event.Key, t.key, errUnnamedKey))
@@ -217,15 +232,25 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 			if t.key.Cluster == "" {
 				t.key.Cluster = event.Key.Cluster // the functions do not see it
 			}
-			if !told[t.key] {
-				told[t.key] = true
-				tell(t)
+			n, known := at[t.key]
+			if !known {
+				n = len(found)
+				at[t.key], found = n, append(found, t)
+			}
+			found[n].prior = before
+			if t.key.Cluster != event.Key.Cluster { // a call writes in the cluster of its key
+				found[n].of, found[n].prior = version{}, version{}
 			}
 		}
 	}
-	tellOf(w.keys(event.Object))
+	defer func() { // also if the mapping of the prior state panics
+		for _, one := range found {
+			tell(one)
+		}
+	}()
+	add(w.keys(event.Object), version{})
 	if event.Type == eventqueue.Modification {
-		tellOf(w.keys(event.Prior))
+		add(w.keys(event.Prior), prior)
 	}
 	return err
 }

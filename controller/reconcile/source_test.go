@@ -131,6 +131,35 @@ func TestGenerationChanged(t *testing.T) {
 	assert.True(t, GenerationChanged(event(eventqueue.Deletion, eventqueue.Watch, one, one)))
 }
 
+func TestPredicatesAreNotAskedAboutAnObjectThatLeft(t *testing.T) {
+	w := &watching[*corev1.Secret]{only: []func(eventqueue.Event[*corev1.Secret]) bool{
+		func(eventqueue.Event[*corev1.Secret]) bool { return false },
+	}}
+	var told []trigger
+	for _, left := range []bool{false, true} {
+		require.NoError(t, w.handle(eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, OutOfScope: left, Object: secret("s", "")},
+			func(t trigger) { told = append(told, t) }))
+	}
+	require.Len(t, told, 1, "another process has the object now, whatever its last state was")
+	assert.True(t, told[0].left)
+}
+
+func TestStateThatDidNotBelongToAKeyIsNoPriorOfIt(t *testing.T) {
+	w := &watching[*corev1.Secret]{keys: func(s *corev1.Secret) (keys []store.Key) {
+		for name := range s.Data {
+			keys = append(keys, store.Key{Name: name})
+		}
+		return keys
+	}}
+	before, now := secret("s", ""), secret("s", "")
+	before.UID, before.ResourceVersion, before.Data = "u", "4", map[string][]byte{"stays": nil, "leaves": nil}
+	now.UID, now.ResourceVersion, now.Data = "u", "5", map[string][]byte{"stays": nil, "comes": nil}
+	got := map[string]version{}
+	require.NoError(t, w.handle(eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Watch, Prior: before, Object: now},
+		func(t trigger) { got[t.key.Name] = t.prior }))
+	assert.Equal(t, map[string]version{"stays": {"u", "4"}, "leaves": {"u", "4"}, "comes": {}}, got)
+}
+
 func TestEachKeyIsToldOnceAnEvent(t *testing.T) {
 	s := &watching[*corev1.Secret]{keys: func(*corev1.Secret) []store.Key { return []store.Key{{Name: "a"}, {Name: "a"}} }}
 	told := 0
@@ -144,15 +173,18 @@ func TestTriggersSayWhereTheyComeFrom(t *testing.T) {
 	of.UID, of.ResourceVersion = "u", "5"
 	in := store.Key{Cluster: "west", Namespace: "ns", Name: "s"}
 	mapping := func(*corev1.Secret) []store.Key { return []store.Key{{Name: "a"}, {Cluster: "east", Name: "a"}} }
+	before := secret("s", "a")
+	before.UID, before.ResourceVersion = "u", "4"
 	base := trigger{of: version{"u", "5"}, live: true}
 	for name, tc := range map[string]struct {
 		event eventqueue.Event[*corev1.Secret]
 		want  trigger
 	}{
-		"news":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.Watch}, base},
-		"first":    {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.List, Initial: true}, trigger{of: base.of, listed: true}},
-		"relisted": {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.List, Prior: of}, trigger{of: base.of, listed: true, live: true}},
-		"resync":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Resync, Prior: of}, trigger{of: base.of, listed: true}},
+		"news":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.Watch}, trigger{of: base.of, added: true, live: true}},
+		"change":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Watch, Prior: before}, trigger{of: base.of, prior: version{"u", "4"}, live: true}},
+		"first":    {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.List, Initial: true}, trigger{of: base.of, added: true, listed: true}},
+		"relisted": {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.List, Prior: of}, trigger{of: base.of, prior: base.of, listed: true, live: true}},
+		"resync":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Resync, Prior: of}, trigger{of: base.of, prior: base.of, listed: true}},
 		"left":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch, OutOfScope: true}, trigger{of: base.of, gone: true, left: true, live: true}},
 		"gone":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch}, trigger{of: base.of, gone: true, live: true}},
 	} {
@@ -165,8 +197,12 @@ func TestTriggersSayWhereTheyComeFrom(t *testing.T) {
 				want = append(want, tc.want)
 			} else {
 				for _, cluster := range []string{"west", "east"} {
-					tc.want.key = store.Key{Cluster: cluster, Name: "a"}
-					want = append(want, tc.want)
+					one := tc.want
+					one.key = store.Key{Cluster: cluster, Name: "a"}
+					if cluster != in.Cluster { // a call writes in the cluster of its key
+						one.of, one.prior = version{}, version{}
+					}
+					want = append(want, one)
 				}
 			}
 			w := &watching[*corev1.Secret]{keys: keys, only: []func(eventqueue.Event[*corev1.Secret]) bool{nil}}

@@ -53,7 +53,11 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 	case !w.informer.Selects(what.object):
 		// The cache will not show it. It may have shown an earlier state.
 		return func(ctx context.Context) error {
-			return waitUntil(ctx, cache, key, func(held metav1.Object) bool { return !versionOf(held).before(what.version) })
+			err := waitUntil(ctx, cache, key, func(held metav1.Object) bool { return !versionOf(held).before(what.version) })
+			if held, ok := cache.Get(key); ok && err != nil {
+				err = &await.Error{Wanted: what.version.resourceVersion, Reached: versionOf(held).resourceVersion, Key: key, Err: err}
+			}
+			return err
 		}
 	}
 	return seen

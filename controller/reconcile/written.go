@@ -17,6 +17,9 @@ type written struct {
 	object  metav1.Object
 	version version
 	deleted bool
+
+	created  bool   // there was no such object before the write
+	replaced string // the resource version that the server found before the write, if that is certain
 }
 
 // call is one call of the reconcile function, and its context.
@@ -55,15 +58,27 @@ func (c *call) log() *zap.Logger {
 }
 
 // Record implements [ownwrites.Recorder]. It reads the version here, during the user's own call.
-func (c *call) Record(object metav1.Object, deleted bool) {
-	if isNil(object) {
+func (c *call) Record(write ownwrites.Write) {
+	if isNil(write.Object) {
 		return
 	}
-	w := written{object: object, version: versionOf(object), deleted: deleted}
+	w := written{
+		object: write.Object, version: versionOf(write.Object), deleted: write.Deleted,
+		created: write.Created, replaced: write.Replaced,
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := len(c.writes); n > 0 && w.version.uid != "" && w.version == c.writes[n-1].version && deleted == c.writes[n-1].deleted {
-		return // a client reports its writes, and its caller may report them again
+	if w.version.known() {
+		// A client reports its writes, and its caller may report them again. A write that changes
+		// nothing returns the state of an earlier one. Only one write made that state.
+		for i := range c.writes {
+			if one := &c.writes[i]; one.version == w.version && one.deleted == w.deleted {
+				if _, certain := w.certain(); certain {
+					one.created, one.replaced = w.created, w.replaced
+				}
+				return
+			}
+		}
 	}
 	c.writes = append(c.writes, w)
 }
@@ -92,7 +107,7 @@ func (c *call) written() []written {
 //
 // A cache may leave an object out for another reason, such as an object outside of the namespace of
 // a generated client. The wait then ends when the cache has reached a later version, at the latest
-// with a bookmark, or with [WithReadYourWritesTimeout]. Use package scoped for such a namespace.
+// with a bookmark, or as [WithReadYourWritesTimeout] says. Use package scoped for such a namespace.
 // The wait also ends when the object is deleted. In a reconciler of several clusters, ExpectWrite
 // assumes that the write went to the key's cluster.
 //
@@ -102,14 +117,14 @@ func (c *call) written() []written {
 // ExpectWrite does nothing outside of a reconcile function, or for a nil object. It may be called
 // from any goroutine until the function returns.
 func ExpectWrite[S metav1.Object](ctx context.Context, object S) {
-	ownwrites.Report(ctx, object, false)
+	ownwrites.Report(ctx, ownwrites.Write{Object: object})
 }
 
 // ExpectDelete is [ExpectWrite] for a deleted object. Pass its last known state. The reconciler
 // waits until the caches do not hold the object any more, or show its deletion timestamp: it may
 // have finalizers.
 func ExpectDelete[S metav1.Object](ctx context.Context, object S) {
-	ownwrites.Report(ctx, object, true)
+	ownwrites.Report(ctx, ownwrites.Write{Object: object, Deleted: true})
 }
 
 // Logger returns the reconciler's logger, with its name and the key on every line. Outside of a

@@ -16,6 +16,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -44,10 +45,7 @@ func (w *world) securing(got *list) function {
 		}
 		s := secret("", key.Name)
 		s.GenerateName = key.Name
-		s, err := w.client.CoreV1().Secrets("ns").Create(ctx, s, metav1.CreateOptions{})
-		if err == nil {
-			ExpectWrite(ctx, s)
-		}
+		_, err := w.creator.Create(ctx, s, metav1.CreateOptions{})
 		return Result{}, err
 	}
 }
@@ -156,10 +154,12 @@ func TestWhatTheCacheNeverShowsIsWaitedForUntilABookmarkOrForALimitedTime(t *tes
 					w.server.SendBookmarks()
 					synctest.Wait()
 				} else {
-					<-time.After(2 * time.Second)
+					<-time.After(30 * time.Second)
+					assert.EqualValues(t, 1, calls.Load(), "the cache is behind")
+					<-time.After(20 * time.Minute) // the watch ends, and the next one begins with a bookmark
 				}
 				assert.EqualValues(t, 2, calls.Load())
-				assert.Equal(t, !bookmark, logs.Len() == 1)
+				assert.Equal(t, !bookmark, logs.FilterMessageSnippet("key waits on").Len() > 0)
 				require.NoError(t, stop())
 			})
 		})
@@ -355,22 +355,83 @@ func TestKeyIsReconciledAgainWhenItsWriteIsNotSeenInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, options := range [][]Option{nil, {IgnoreOwnWrites()}} {
 			h := open(t)
-			h.create(configMap("a"))
+			s := secret("s", "a")
+			h.create(configMap("a"), s)
 			h.options = append(options, WithReadYourWritesTimeout(10*time.Second))
-			release := h.deafen(1)
 			h.reconcile = func(ctx context.Context, name string) error {
-				if len(h.calls.peek()) > 1 {
-					return nil
+				if len(h.calls.peek()) == 1 {
+					ExpectDelete(ctx, s) // the server lost it
 				}
-				return h.write(ctx, "s", name)
+				return nil
 			}
 			stop := h.start()
 			<-time.After(9 * time.Second)
 			require.Equal(t, []string{"a"}, h.calls.peek())
 			<-time.After(time.Minute)
 			require.Equal(t, []string{"a", "a"}, h.calls.peek(), "once, since nothing is written then")
-			release()
 			require.NoError(t, stop())
 		}
 	})
+}
+
+// A child with a generated name, because the server refuses no second one. The watch of the children
+// stalls, as behind a load balancer that lost it.
+func TestKeyWaitsAsLongAsACacheIsBehindItsWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := w.deafen(1)
+		w.create(configMap("a"))
+		var got list
+		core, logs := observer.New(zap.WarnLevel)
+		stop := w.run(New("test", w.configMaps, withObject(w.securing(&got)), w.ofSecrets, WithLogger(zap.New(core))))
+		for minute := range 10 {
+			<-time.After(time.Minute)
+			w.touch("a", strconv.Itoa(minute))
+		}
+		release()
+		<-time.After(time.Minute)
+		assert.Equal(t, "a0", got.take()[0])
+		children, err := reflectortest.List[*corev1.Secret](w.server, "ns")
+		require.NoError(t, err)
+		assert.Len(t, children, 1)
+		lines := logs.FilterMessageSnippet("key waits on").All()
+		require.Len(t, lines, 5, "after 30 s, and after 1, 2, 4 and 8 minutes")
+		fields := lines[0].ContextMap()
+		assert.Equal(t, "test", fields["reconciler"])
+		assert.Equal(t, "ns/a", fields["key"])
+		assert.Contains(t, fields["error"], "waiting for resource version")
+		require.NoError(t, stop())
+	})
+}
+
+func TestKeyWaitsAnHourForACacheThatStaysBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOptions(nil)
+		r := newRun(t.Context(), &o, "test", nil, nil)
+		behind := func(ctx context.Context) error {
+			<-ctx.Done()
+			return &await.Error{Wanted: "7", Reached: "5", Err: ctx.Err()}
+		}
+		key, began := store.Key{Name: "a"}, time.Now()
+		r.resume(map[store.Key][]wait{key: {behind, behind}})
+		r.mu.Lock()
+		over := r.states[key].hold.over
+		r.mu.Unlock()
+		<-over
+		assert.Equal(t, maxBehind, time.Since(began), "for both waits together")
+		assert.Equal(t, 1, r.keys.Len(), "the write may be lost")
+		r.close()
+	})
+}
+
+func TestObjectThatTheCacheRejectedDoesNotProveThatItIsBehind(t *testing.T) {
+	behind := &await.Error{Wanted: "7", Reached: "5", Err: context.DeadlineExceeded}
+	assert.True(t, provesBehind(behind))
+	for _, e := range []*await.Error{
+		{Wanted: "7", Reached: "5", Rejected: []store.Key{{Name: "a"}}},
+		{Wanted: "7", Reached: "7"}, {Wanted: "7", Reached: ""}, {Wanted: "7", Reached: "x"},
+	} {
+		assert.False(t, provesBehind(e), e)
+	}
+	assert.False(t, provesBehind(context.DeadlineExceeded))
 }

@@ -68,7 +68,7 @@ func Delete[T metav1.Object](ctx context.Context, client Deleter, held T) error 
 	if err != nil && !apierrors.IsNotFound(err) && !replaced(err) {
 		return failed("delete", held, err)
 	}
-	ownwrites.Report(ctx, held, true)
+	ownwrites.Report(ctx, ownwrites.Write{Object: held, Deleted: true})
 	return nil
 }
 

@@ -53,6 +53,6 @@ func CreateOrUpdate[T metav1.Object](ctx context.Context, of interface {
 	if err != nil {
 		return none, failed("create", object, err)
 	}
-	ownwrites.Report(ctx, created, false)
+	ownwrites.Report(ctx, ownwrites.Write{Object: created, Created: true})
 	return created, nil
 }

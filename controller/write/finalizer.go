@@ -67,7 +67,7 @@ func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], he
 	others := slices.DeleteFunc(slices.Clone(held.GetFinalizers()), func(other string) bool { return other == finalizer })
 	current, err := setFinalizers(ctx, client, held, others)
 	if apierrors.IsNotFound(err) {
-		ownwrites.Report(ctx, held, true)
+		ownwrites.Report(ctx, ownwrites.Write{Object: held, Deleted: true})
 		return held, nil
 	}
 	return current, err

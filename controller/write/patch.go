@@ -79,6 +79,6 @@ func send[T metav1.Object](ctx context.Context, client Patcher[T], held T, patch
 	if err != nil {
 		return held, failed("patch", held, err)
 	}
-	ownwrites.Report(ctx, written, false)
+	ownwrites.Report(ctx, ownwrites.Write{Object: written, Replaced: held.GetResourceVersion()})
 	return written, nil
 }

@@ -68,6 +68,42 @@ var mutants = []mutant{{
 	with:  "if known && now.Sub(last) < 0 {",
 	tests: []string{"./controller/leader"},
 }, {
+	name:  "reconcile: an own write hides states that the watch left out",
+	file:  "controller/reconcile/own.go",
+	text:  "return t.prior == version{w.uid, w.replaced}",
+	with:  "return true",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: a list may be an echo",
+	file:  "controller/reconcile/own.go",
+	text:  "t.of != w.version || t.listed:",
+	with:  "t.of != w.version:",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: a predicate keeps an object that left",
+	file:  "controller/reconcile/source.go",
+	text:  "accepts != nil && !event.OutOfScope && !accepts(event)",
+	with:  "accepts != nil && !accepts(event)",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: a key does not wait on for a cache that is behind",
+	file:  "controller/reconcile/hold.go",
+	text:  "case late && limit < maxBehind && provesBehind(err):",
+	with:  "case false && late && limit < maxBehind && provesBehind(err):",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: a key of the first events keeps its namespace",
+	file:  "controller/reconcile/run.go",
+	text:  "if own := r.inScope(key); own != key {",
+	with:  "if own := r.inScope(key); false && own != key {",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "client: a patch that deletes its precondition has one",
+	file:  "reflector/client/precondition.go",
+	text:  "if hasDirective(members) || hasDirective(metadata) {",
+	with:  "if hasDirective(members) {",
+	tests: []string{"./reflector/client"},
+}, {
 	name:  "reconcile: a held key is reconciled",
 	file:  "controller/reconcile/run.go",
 	text:  "case s.hold != nil:\n",

@@ -232,7 +232,7 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stre
 // ask sends a request, and checks the content type of the response.
 func (r *Resource[T]) ask(ctx context.Context, verb string, request *rest.Request) (*stream.Response, error) {
 	a := &stream.Response{Request: verb + " " + request.URL().Redacted()}
-	body, err := request.Stream(context.WithValue(ctx, contentTypeKey{}, &a.ContentType))
+	body, err := request.Stream(context.WithValue(ctx, responseKey{}, a))
 	if err != nil {
 		return nil, a.Refused(err)
 	}
@@ -318,11 +318,11 @@ func isWatchList(opts *metav1.ListOptions) bool {
 	return opts.SendInitialEvents != nil && *opts.SendInitialEvents
 }
 
-// contentTypeKey is the context key of the variable that receives the content type of a response.
-type contentTypeKey struct{}
+// responseKey is the context key of a *stream.Response that gets content type and status.
+type responseKey struct{}
 
-// guarded returns a transport that stores the content type of a response in the variable of
-// contentTypeKey. A rest.Request returns only the stream of the body. The transport also enforces
+// guarded returns a transport that stores content type and status in the response of responseKey,
+// because a rest.Request returns only the stream of the body. The transport also enforces
 // [RedirectError] and [restguard.RefusalLimit].
 func guarded(to http.RoundTripper) http.RoundTripper { return noting{restguard.Transport(to)} }
 
@@ -333,8 +333,8 @@ func (n noting) WrappedRoundTripper() http.RoundTripper { return n.RoundTripper 
 
 func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := n.RoundTripper.RoundTrip(r)
-	if note, ok := r.Context().Value(contentTypeKey{}).(*string); ok && err == nil {
-		*note = response.Header.Get("Content-Type")
+	if a, ok := r.Context().Value(responseKey{}).(*stream.Response); ok && err == nil {
+		a.ContentType, a.Code = response.Header.Get("Content-Type"), response.StatusCode
 	}
 	return response, err
 }

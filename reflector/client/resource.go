@@ -205,7 +205,7 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 		return none, r.failed("get", "", name, err)
 	}
 	request := r.one("GET", resource, namespace).Name(name).SpecificallyVersionedParams(&opts, parameters, metaVersion)
-	object, err := r.object(ctx, "GET", resource, request, namespace, name)
+	object, _, err := r.object(ctx, "GET", resource, request, namespace, name)
 	if err != nil {
 		return none, r.failed("get", namespace, name, err)
 	}
@@ -284,12 +284,29 @@ func (s resourceSource[T]) ListsConsistently(ctx context.Context) bool {
 
 func (s resourceSource[T]) Check() error { return s.Resource.check() }
 
+// scope returns what discovery said. It says nothing before the first request.
+func (r *Resource[T]) scope() source.Scope {
+	if r.namespace != "" {
+		return source.Namespaced
+	}
+	if r.finder != nil {
+		switch known, _ := r.finder.remembered(); {
+		case known == (found{}):
+		case known.namespaced:
+			return source.Namespaced
+		default:
+			return source.ClusterScoped
+		}
+	}
+	return source.UnknownScope
+}
+
 func (s resourceSource[T]) About() source.About {
 	if s.Resource == nil {
 		return source.About{}
 	}
 	return source.About{
-		Resource: s.name, Namespace: s.namespace, Type: s.codec.Type(),
+		Resource: s.name, Namespace: s.namespace, Scope: s.scope(), Type: s.codec.Type(),
 		WatchLists: s.Check() == nil && source.CanStream(s.rest),
 	}
 }

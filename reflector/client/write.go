@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
@@ -153,12 +154,16 @@ func (r *Resource[T]) write(ctx context.Context, c change[T]) (object T, err err
 	}
 	request.SubResource(c.subresources...).SpecificallyVersionedParams(c.opts, parameters, metaVersion).
 		SetHeader("Content-Type", c.media).Body(c.data)
-	object, err = r.object(ctx, c.verb, resource, request, namespace, c.name)
+	object, code, err := r.object(ctx, c.verb, resource, request, namespace, c.name)
 	if err != nil {
 		return object, r.failed(c.what, namespace, c.name, err)
 	}
-	if !c.dryRun {
-		ownwrites.Report(ctx, object, false)
+	if !c.dryRun && ownwrites.Wanted(ctx) {
+		write := ownwrites.Write{Object: object, Created: c.verb == "POST" || code == http.StatusCreated}
+		if !write.Created {
+			write.Replaced = precondition(types.PatchType(c.media), c.data)
+		}
+		ownwrites.Report(ctx, write)
 	}
 	return object, nil
 }
@@ -175,19 +180,20 @@ func (r *Resource[T]) one(verb, resource, namespace string) *rest.Request {
 	return request
 }
 
-// object sends a request for one object, and checks its key. An empty name fits every name.
-func (r *Resource[T]) object(ctx context.Context, verb, resource string, request *rest.Request, namespace, name string) (object T, err error) {
+// object sends a request for one object, and checks its key. An empty name fits every name. code is
+// the HTTP status, or 0 if it is not known.
+func (r *Resource[T]) object(ctx context.Context, verb, resource string, request *rest.Request, namespace, name string) (object T, code int, err error) {
 	var none T
 	a, err := r.ask(ctx, verb, request)
 	if err != nil {
-		return none, r.failedOne(resource, namespace, err)
+		return none, 0, r.failedOne(resource, namespace, err)
 	}
 	defer a.Close()
 	object, err = r.readObject(a, namespace, name)
 	if err != nil && verb != "GET" {
 		err = fmt.Errorf("the server accepted the request, but its answer is of no use: %w", err)
 	}
-	return object, err
+	return object, a.Code, err
 }
 
 // readObject reads a response that is one object, and checks its key.

@@ -18,6 +18,7 @@ import (
 type Response struct {
 	Request     string // the method and the URL
 	ContentType string // empty if it is not known
+	Code        int    // the HTTP status; 0 if it is not known
 	Body        io.ReadCloser
 }
 

@@ -37,6 +37,7 @@ type Source[T Object] interface {
 type About struct {
 	Resource   string       // the name of the resource, if the client knows it
 	Namespace  string       // the namespace of all objects, if the client knows it
+	Scope      Scope        // as far as the client knows it now
 	Type       reflect.Type // the Go type of all objects, if the client knows it: T may be an interface
 	WatchLists bool         // the client can ask for watch-lists
 	Replayed   bool         // the answers come from a recording, so durations are meaningless
@@ -50,6 +51,15 @@ type Versioned interface {
 	// not tell.
 	ListsConsistently(ctx context.Context) bool
 }
+
+// Scope says whether the objects of a kind have namespaces.
+type Scope int
+
+const (
+	UnknownScope Scope = iota
+	Namespaced
+	ClusterScoped
+)
 
 // Session is a Source that follows the runs of its reflector.
 type Session interface {

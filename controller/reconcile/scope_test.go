@@ -1,0 +1,68 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Secrets, which have namespaces, belong to Nodes, which have none.
+func TestKeysOfPrimaryObjectsWithoutNamespaces(t *testing.T) {
+	watches := map[string]func(*informer.Informer[*corev1.Secret]) Option{
+		"owner": func(of *informer.Informer[*corev1.Secret]) Option { return Owns(of, schema.GroupKind{Kind: "Node"}) },
+		"label": func(of *informer.Informer[*corev1.Secret]) Option { return Watch(of, ByLabel[*corev1.Secret]("node")) },
+	}
+	for mapping, watch := range watches {
+		for name, tc := range map[string]struct{ generated, exists bool }{
+			"client with discovery":                   {exists: true},
+			"client with discovery, without an owner": {},
+			"generated client":                        {generated: true, exists: true},
+		} {
+			t.Run(mapping+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					nodes := informer.New(w.client.CoreV1().Nodes())
+					if !tc.generated {
+						of, err := client.FromTypedClient(w.client.CoreV1().Nodes())
+						require.NoError(t, err)
+						nodes = informer.New(of)
+					}
+					owner := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
+					if tc.exists {
+						w.create(owner)
+					}
+					child := secret("s", "owner")
+					child.OwnerReferences[0].Kind, child.Labels = "Node", map[string]string{"node": "owner"}
+					w.create(child)
+					var got list
+					stopNodes := runMember(t, nodes)
+					stop := w.run(New("test", nodes, func(_ context.Context, key store.Key, n *corev1.Node) (Result, error) {
+						got.add(fmt.Sprint(key, " ", n != nil))
+						return Result{}, nil
+					}, watch(w.secrets)))
+					want := []string{fmt.Sprint("owner ", tc.exists)}
+					<-time.After(time.Minute)
+					assert.Equal(t, want, slices.Compact(got.take()), "at the start")
+					child.Data = map[string][]byte{"a": nil}
+					w.update(child)
+					<-time.After(time.Minute)
+					assert.Equal(t, want, got.take(), "after a change of the child")
+					require.NoError(t, stop())
+					require.NoError(t, stopNodes())
+				})
+			})
+		}
+	}
+}
