@@ -138,6 +138,9 @@ func (o *operator) ensure(ctx context.Context, site *Site, status *SiteStatus) e
 // another one has the name now: a process that takes over with a cache that is behind may see a
 // Site that was deleted and created again, and would otherwise put the owner reference of the old
 // Site onto the objects of the new one. The garbage collector would then delete them.
+//
+// It also carries the version, so that the server refuses to change another state than the held one,
+// and reconcile.IgnoreOwnWrites recognizes the event of the change.
 func apply[T metav1.Object](ctx context.Context, objects *manager.Objects[T], site *Site, want T) (T, error) {
 	held, ok := objects.Cache().Get(store.Key{Namespace: want.GetNamespace(), Name: want.GetName()})
 	if !ok {
@@ -152,6 +155,7 @@ func apply[T metav1.Object](ctx context.Context, objects *manager.Objects[T], si
 	}
 	if ok {
 		want.SetUID(held.GetUID())
+		want.SetResourceVersion(held.GetResourceVersion())
 	}
 	return objects.Client.Apply(ctx, want, metav1.ApplyOptions{FieldManager: name, Force: true})
 }
