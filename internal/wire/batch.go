@@ -11,6 +11,8 @@ type Frame struct {
 	Object []byte
 	// APIVersion and Kind come from a protobuf envelope; nil if there is none.
 	APIVersion, Kind []byte
+	// Hash is the hash of the content, if a reader of the frame has set it: see [Outline.Hash].
+	Hash uint64
 
 	line []byte // the line of a quick cut, without a scan of its inside; nil otherwise
 }

@@ -56,6 +56,12 @@ func (c *Codec[T]) Type() reflect.Type { return reflect.PointerTo(c.elem) }
 // Protobuf reports whether the type can be decoded from protobuf.
 func (c *Codec[T]) Protobuf() bool { return c.protobuf }
 
+// DropsManagedFields reports whether objects have no metadata.managedFields: see
+// [SkipManagedFields].
+func (c *Codec[T]) DropsManagedFields() bool {
+	return c.settings.skipManagedFields && (c.elem == unstructuredType || c.shape.has(managedFieldsType))
+}
+
 // keeps reports whether objects may refer to bytes that their own methods got.
 func (c *Codec[T]) keeps(format wire.Format) bool {
 	if format == wire.Protobuf {
