@@ -38,8 +38,8 @@ func (c *Collection[T]) BeginBatch(self store.Store[T], replace bool) store.Batc
 }
 
 // Has implements [store.BatchStore].
-func (c *Collection[T]) Has(key store.Key, version store.Version) bool {
-	return c.cache.Has(key, version)
+func (c *Collection[T]) Has(key store.Key, version store.Version, hash uint64) bool {
+	return c.cache.Has(key, version, hash)
 }
 
 // KeyOf returns the key of an object, even if the cache does not hold it: see [store.View.KeyOf].

@@ -23,13 +23,13 @@ func TestBatchIsOneCommit(t *testing.T) {
 	batch, own := decorate.Begin[*thing](c, false)
 	require.True(t, own)
 	for i, name := range []string{"a", "b"} {
-		require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at(name, "u", i+2)}))
+		require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at(name, "u", i+2), Hash: 7}))
 	}
 	assert.Zero(t, c.Len(), "nothing is queued before the commit")
 	require.NoError(t, batch.Commit("5"))
 	assert.Equal(t, 2, c.Len())
 	assert.Equal(t, "5", c.ResourceVersion())
-	assert.True(t, c.Has(store.Key{Name: "a"}, store.VersionOf(at("a", "u", 2))))
+	assert.True(t, c.Has(store.Key{Name: "a"}, store.VersionOf(at("a", "u", 2)), 7))
 }
 
 func TestReplacingBatchDeletesWhatItDoesNotSay(t *testing.T) {

@@ -47,7 +47,7 @@ func (r *run[T]) commit() error {
 // writeOf returns the store write for an event. It returns false if the event needs no write; then
 // only its version counts.
 func writeOf[T Object](e *source.Event[T]) (store.Write[T], bool) {
-	w := store.Write[T]{Object: e.Object}
+	w := store.Write[T]{Object: e.Object, Hash: e.Hash}
 	switch bad, left := e.Rejection, e.Left; {
 	case left != nil:
 		w.Type, w.Key, w.Version, w.OutOfScope = store.Deletion, left.Key, left.Version, !left.Deleted

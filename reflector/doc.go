@@ -56,8 +56,9 @@
 //     grows again with further failures, and starts anew after two minutes without one.
 //   - reflector-R5: Relists use NotOlderThan, so the API server answers from its watch cache. The
 //     store receives no change for an unchanged object. If the store is a [store.BatchStore], a
-//     [client.Resource] does not even decode unchanged objects: it compares the UID and the version
-//     in the bytes, and the store keeps its object.
+//     [client.Resource] does not even decode unchanged objects: it compares the UID, the version and
+//     a hash of the bytes, and the store keeps its object. Equal versions alone prove nothing,
+//     because the server may show an object differently without a new version (store-S9).
 //   - reflector-R6: The reflector probes before it resumes, after a broken watch and after two
 //     silent minutes. The probe lists the one object that changed last, at the newest version. The
 //     reflector lists everything anew (ServerBehind) if the server is at an older version than

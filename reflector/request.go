@@ -46,9 +46,9 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	limited, cancel := context.WithTimeoutCause(ctx, answerTimeout, protocol.NoAnswer)
 	defer cancel()
 	taken := false
-	wanted := source.Wants[T]{Shards: r.shards, Holds: r.holds(), Take: func(object T) {
+	wanted := source.Wants[T]{Shards: r.shards, Holds: r.holds(), Take: func(object T, hash uint64) {
 		taken = true
-		if r.staging.add(object); r.staging.over != nil {
+		if r.staging.add(object, hash); r.staging.over != nil {
 			cancel() // the store ended the list
 		}
 	}}
@@ -207,11 +207,10 @@ func (r *run[T]) watches() {
 	}
 }
 
-// holds returns a function that reports whether the store has an object in the same version, so
-// that the client need not decode it. It returns nil unless the list is certain to be no older than
-// the store. A server that was restored from a backup may reuse a version for another state.
+// holds returns a function that reports whether the store has an object with the same content, so
+// that the client need not decode it. It returns nil for a store that is not filled yet.
 func (r *run[T]) holds() source.HoldsFunc {
-	if !r.batching || r.protocol.Unavailable() || r.protocol.Position() == "" {
+	if !r.batching || r.protocol.Position() == "" {
 		return nil
 	}
 	return r.store.(store.BatchStore[T]).Has

@@ -59,9 +59,11 @@ func (s *staging[T]) write(w store.Write[T]) {
 }
 
 // add adds an object of a list.
-func (s *staging[T]) add(object T) { s.write(store.Write[T]{Type: store.Addition, Object: object}) }
+func (s *staging[T]) add(object T, hash uint64) {
+	s.write(store.Write[T]{Type: store.Addition, Object: object, Hash: hash})
+}
 
-// hold keeps objects that the store has in the same version.
+// hold keeps objects that the store has with the same content.
 func (s *staging[T]) hold(keys []store.Key) {
 	for _, key := range keys {
 		s.begin().Keep(key)
@@ -75,7 +77,7 @@ func (s *staging[T]) keep(p source.Page[T]) {
 		s.take(&source.Event[T]{Type: watch.Added, Rejection: &r})
 	}
 	for i, object := range p.Items {
-		s.add(object)
+		s.add(object, p.Hash(i))
 		var none T
 		p.Items[i] = none // frees the object if the batch has a smaller copy
 	}

@@ -27,7 +27,7 @@ type breaking struct{}
 
 func (breaking) List(_ context.Context, _ metav1.ListOptions, w source.Wants[*corev1.ConfigMap]) (source.Page[*corev1.ConfigMap], error) {
 	for n := range 3 {
-		w.Take(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(n), ResourceVersion: "5"}})
+		w.Take(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(n), ResourceVersion: "5"}}, 0)
 	}
 	return source.Page[*corev1.ConfigMap]{}, errors.New("broken off")
 }
@@ -79,11 +79,11 @@ type refuser struct {
 func (c *refuser) List(_ context.Context, opts metav1.ListOptions, w source.Wants[*corev1.ConfigMap]) (source.Page[*corev1.ConfigMap], error) {
 	c.selectors = append(c.selectors, opts.ShardSelector)
 	if opts.ShardSelector == "" {
-		w.Take(configMap("a", "u", "1"))
+		w.Take(configMap("a", "u", "1"), 0)
 		return source.Page[*corev1.ConfigMap]{Taken: 1, ResourceVersion: "4"}, nil
 	}
 	if c.passes {
-		w.Take(configMap("b", "v", "2"))
+		w.Take(configMap("b", "v", "2"), 0)
 	}
 	return source.Page[*corev1.ConfigMap]{}, apierrors.NewBadRequest("unknown parameter")
 }

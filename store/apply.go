@@ -154,6 +154,9 @@ func (c *Cache[T]) put(e *mutation[T], place *btree.PathHint) (kept bool) {
 	}
 	e.new.epoch = uncommitted
 	e.old = entryOf[T](c.entries.put(&e.new.header, place))
+	if e.old != nil && e.old.epoch == uncommitted && e.new.repeats(e.old) {
+		e.repeated = true
+	}
 	return false
 }
 
@@ -263,6 +266,9 @@ func (e *mutation[T]) appendChanges(all []Change[T]) []Change[T] {
 		// they do not take the new object for a later state of the old one
 		// (kubernetes/kubernetes#133565).
 		return append(all, e.old.deletion(held), addition)
+	}
+	if e.repeated {
+		return all
 	}
 	addition.Type, addition.Prior = Modification, e.old.object
 	return append(all, addition)

@@ -11,9 +11,10 @@ type BatchStore[T any] interface {
 	// BatchStore and overrides its Add inherits BeginBatch, which must not bypass that Add.
 	BeginBatch(self Store[T], replace bool) Batch[T]
 
-	// Has reports whether the store holds an object under a key at a version. It is false for a
-	// version without a UID or a resource version. It is safe for concurrent use.
-	Has(key Key, version Version) bool
+	// Has reports whether the store holds an object under a key at a version, with the content that
+	// has a hash: see Hash of [Write]. It is false without a UID, a resource version or a hash. It
+	// is safe for concurrent use.
+	Has(key Key, version Version, hash uint64) bool
 }
 
 // Batch gathers writes of a [Store] that become visible at once. It belongs to one goroutine; other
@@ -25,7 +26,7 @@ type Batch[T any] interface {
 	// it as well.
 	Write(w Write[T]) error
 
-	// Keep says that a list has an object at the version that the store holds: see Has. Commit
+	// Keep says that a list has an object with the content that the store holds: see Has. Commit
 	// rejects the key with [ErrNotHeld] if the store does not hold it any more. A batch of a
 	// watch ignores it.
 	Keep(key Key)
@@ -62,6 +63,12 @@ type Write[T any] struct {
 	// Version is the version of Object, for an object without metadata, such as a transformed
 	// object. For a Deletion it is the version of the deletion.
 	Version Version
+
+	// Hash is a hash of the bytes that Object was read from, or 0 if there is none. A reflector
+	// takes it over the object without the top-level kind and apiVersion, which lists omit, and
+	// without managedFields if its client drops them. Within one process, objects with the same UID,
+	// resource version and hash are the same.
+	Hash uint64
 
 	// OutOfScope says of a Deletion that the object still exists on the server: see [Change].
 	OutOfScope bool
@@ -107,12 +114,12 @@ func (p *Partition[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
 }
 
 // Has implements [BatchStore].
-func (p *Partition[T]) Has(key Key, version Version) bool {
+func (p *Partition[T]) Has(key Key, version Version, hash uint64) bool {
 	key, err := p.normalize(key)
 	if err != nil {
 		return false
 	}
 	p.of.trees.Lock() // because a commit changes entries under this lock
 	defer p.of.trees.Unlock()
-	return p.of.table.entry(key).is(version)
+	return p.of.table.entry(key).is(version, hash)
 }

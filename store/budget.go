@@ -35,7 +35,7 @@ type Budget[T any] struct {
 
 // AddBudget measures the memory of the objects that a cache holds, from now on and for its life.
 // The size function returns the bytes of an object; nil stands for [memsize.Of]. The sum leaves out
-// the cache's own parts, about 180 bytes an object, and its indexes.
+// the cache's own parts, about 200 bytes an object, and its indexes.
 //
 // With a positive limit, the cache rejects an object that would exceed it, with [ErrOverBudget].
 // The old object under the key stays, and so does the resource version (store-S5). The cache always

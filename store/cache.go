@@ -81,7 +81,8 @@ func (c *Cache[T]) resourceVersionLocked() string {
 type registration[T any] struct{ follower Follower[T] }
 
 // Add implements [Store]. If the cache holds an object under the key, the change is a Modification,
-// or a Deletion and an Addition if the UIDs differ.
+// or a Deletion and an Addition if the UIDs differ. There is no change if the cache holds the same
+// version with the same content: see [EqualContent].
 func (c *Cache[T]) Add(object T) error { return c.whole.Add(object) }
 
 // Update implements [Store]. If the cache holds no object under the key, the change is an Addition.
@@ -93,8 +94,8 @@ func (c *Cache[T]) Delete(object T) error { return c.whole.Delete(object) }
 // DeleteKey implements [Store]. It does not move the resource version: use [Cache.Bookmark] for that.
 func (c *Cache[T]) DeleteKey(key Key) error { return c.whole.DeleteKey(key) }
 
-// Replace implements [Store]. An object that the cache holds with the same UID and resource version
-// keeps its pointer, and the commit has no change for it.
+// Replace implements [Store]. An object that the cache holds with the same UID, resource version and
+// content keeps its pointer, and the commit has no change for it.
 //
 // The cache keeps the old state of a rejected object, if it knows the key or holds an object with
 // the UID.
@@ -114,4 +115,6 @@ func (c *Cache[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
 }
 
 // Has implements [BatchStore].
-func (c *Cache[T]) Has(key Key, version Version) bool { return c.whole.Has(key, version) }
+func (c *Cache[T]) Has(key Key, version Version, hash uint64) bool {
+	return c.whole.Has(key, version, hash)
+}

@@ -23,7 +23,8 @@ type ChangeType uint8
 const (
 	// Addition means that an object appeared under a key without an object.
 	Addition ChangeType = iota + 1
-	// Modification means that an object changed, or may have changed.
+	// Modification means that an object has another resource version, or another content under the
+	// same one. So a predicate that compares versions misses changes.
 	Modification
 	// Deletion means that the object no longer exists, or is out of scope.
 	Deletion

@@ -73,9 +73,12 @@
 //     key may belong to another shard. The writer of the old shard may lag behind: it neither
 //     deletes nor replaces the new object, and does not bring back the old one. This needs
 //     resource versions that are numbers.
-//   - store-S9: Replace keeps objects with the same UID and resource version, and reports nothing
-//     for them. A list that comes object by object in a [Batch] counts as a Replace, with the last
-//     write of each key.
+//   - store-S9: Content decides what a change is. An object that is written again with the same
+//     UID, resource version and content keeps its pointer and causes no change, in a list as in a
+//     watch. With another content it is a Modification, also under the same version: the server
+//     shows objects differently after a definition got a default, or another conversion. Objects
+//     without a UID or a version are compared by content alone. A list that comes object by object
+//     in a [Batch] counts as a Replace, with the last write of each key.
 //   - store-S10: A write to a partition changes nothing outside of its scope. The deletions of a
 //     dropped scope say OutOfScope.
 //   - store-S11: After every commit, a [Budget] knows the approximate memory of the objects. With a
@@ -84,10 +87,10 @@
 // # Concurrency
 //
 // Every function and method is safe for concurrent use, except for a [Batch], which belongs to one
-// goroutine. Writes happen one at a time. KeyFuncs, index functions, the function of a Budget and
-// followers run under the writer's lock. They must be quick. They may read the cache; a write from
-// them blocks for ever. Readers never wait for that lock. The body of an iteration runs without any
-// lock and may write.
+// goroutine. Writes happen one at a time. KeyFuncs, index functions, the function of a Budget,
+// methods EqualContent and followers run under the writer's lock. They must be quick. They may read
+// the cache; a write from them blocks for ever. Readers never wait for that lock. The body of an
+// iteration runs without any lock and may write.
 //
 // # Errors
 //
@@ -117,7 +120,8 @@
 // # Code
 //
 // Read one write in this order: Cache.Add in cache.go; Partition.apply in write.go, which
-// identifies the object and stages its write as a mutation or a rejection; Cache.commit in
+// identifies the object and stages its write as a mutation, as a rejection, or, by the rule in
+// content.go, as nothing; Cache.commit in
 // apply.go, which changes the trees and the table, makes the new state visible, wakes watches and
 // calls followers. The parts are entry.go, table.go, postings.go for the values of indexes,
 // watch.go for watches, partition.go for the resource version and the rejected keys, and commit.go
@@ -132,8 +136,8 @@
 //
 // # Costs
 //
-// A cache of pointers needs about 190 bytes for an object with two index values. An update
-// allocates nothing, or one entry of 64 bytes if a snapshot has the object. The first iteration
+// A cache of pointers needs about 206 bytes for an object with two index values. An update
+// allocates nothing, or one entry of 80 bytes if a snapshot has the object. The first iteration
 // after a commit makes a snapshot, and the next commits copy the tree nodes that they change. A
 // commit of more than 1,024 changes that touches a quarter of the objects copies all nodes. A point
 // read waits at most for a commit of 1,024 changes. See docs/reference/performance.md.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
@@ -48,8 +50,10 @@ type model struct {
 	byHost *Index[string, *corev1.Pod]
 	late   *Index[string, *corev1.Pod]
 
-	held   map[Key]*corev1.Pod
-	serial int // of versions
+	held     map[Key]*corev1.Pod
+	hashes   map[Key]uint64 // of the bytes of the held objects
+	serial   int            // of versions
+	expected int            // changes that followers should have got
 
 	pinned     *Snapshot[*corev1.Pod]
 	pinnedHeld map[Key]*corev1.Pod
@@ -83,7 +87,7 @@ func hostOf(p *corev1.Pod) []string {
 }
 
 func newModel(t *rapid.T) *model {
-	m := &model{c: newPods(), held: map[Key]*corev1.Pod{}}
+	m := &model{c: newPods(), held: map[Key]*corev1.Pod{}, hashes: map[Key]uint64{}}
 	var err error
 	m.byTag, err = AddIndex(m.c, "tag", tagsOfPod)
 	require.NoError(t, err)
@@ -114,13 +118,69 @@ func (m *model) draw(t *rapid.T) *corev1.Pod {
 	return p
 }
 
-// again returns something that is held, as a list would tell it, or something new.
+// again returns something that is held, perhaps with another content under the same version, or
+// something new.
 func (m *model) again(t *rapid.T) *corev1.Pod {
 	keys := slices.SortedFunc(maps.Keys(m.held), Key.Compare)
 	if len(keys) == 0 || rapid.Bool().Draw(t, "new") {
 		return m.draw(t)
 	}
-	return m.held[rapid.SampledFrom(keys).Draw(t, "held")].DeepCopy()
+	p := m.held[rapid.SampledFrom(keys).Draw(t, "held")]
+	if rapid.IntRange(0, 5).Draw(t, "the same pointer") == 0 {
+		return p
+	}
+	p = p.DeepCopy()
+	switch rapid.IntRange(0, 5).Draw(t, "shown as") {
+	case 0:
+		p.Spec.Hostname = rapid.SampledFrom([]string{"", "h1", "h2"}).Draw(t, "host")
+	case 1:
+		p.Finalizers = rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y"}), 0, 2).Draw(t, "tags")
+	case 2:
+		p.ResourceVersion = ""
+	}
+	return p
+}
+
+// hashed returns a hash of the bytes of a pod, or 0. Equal contents may have different bytes.
+func (m *model) hashed(t *rapid.T, p *corev1.Pod) uint64 {
+	order := rapid.IntRange(0, 2).Draw(t, "order of members")
+	if order == 0 {
+		return 0
+	}
+	data, err := json.Marshal(p)
+	require.NoError(t, err)
+	return ShardHash(append(data, byte(order)))
+}
+
+// isRepeated reports whether a pod is what the model holds under a key.
+func (m *model) isRepeated(key Key, p *corev1.Pod) bool {
+	held := m.held[key]
+	return held != nil && held.UID == p.UID && held.ResourceVersion == p.ResourceVersion && equality.Semantic.DeepEqual(held, p)
+}
+
+// put stores a pod with the hash of its bytes.
+func (m *model) put(key Key, p *corev1.Pod, hash uint64) {
+	held := m.held[key]
+	switch {
+	case m.isRepeated(key, p):
+		if hash != 0 {
+			m.hashes[key] = hash
+		}
+		return
+	case held != nil && held.UID != "" && p.UID != "" && held.UID != p.UID:
+		m.expected++ // a Deletion as well
+	}
+	m.expected++
+	m.held[key], m.hashes[key] = p, hash
+}
+
+// remove deletes a key.
+func (m *model) remove(key Key) {
+	if m.held[key] != nil {
+		m.expected++
+		delete(m.held, key)
+		delete(m.hashes, key)
+	}
 }
 
 func (m *model) door(t *rapid.T) *door { return rapid.SampledFrom(m.doors).Draw(t, "door") }
@@ -163,15 +223,16 @@ func (m *model) batch(t *rapid.T) {
 	for range rapid.IntRange(1, 6).Draw(t, "writes") {
 		switch rapid.IntRange(0, 6).Draw(t, "write") {
 		case 0, 1, 2, 3:
-			p := m.draw(t)
-			batch.Update(p)
+			p := m.again(t)
+			hash := m.hashed(t, p)
+			batch.Append(Write[*corev1.Pod]{Type: Modification, Object: p, Hash: hash})
 			key, ok := placed(d, p)
 			if !ok || !m.indexable(p) {
 				bad++
 				d.lack(&d.rejected, key)
 				continue
 			}
-			m.held[key] = p
+			m.put(key, p, hash)
 			d.moved(key, versionOfPod(p))
 		case 4:
 			p := m.draw(t)
@@ -182,7 +243,7 @@ func (m *model) batch(t *rapid.T) {
 				d.lack(&d.rejected, key)
 				continue
 			}
-			delete(m.held, key)
+			m.remove(key)
 			d.moved(key, versionOfPod(p))
 		case 5:
 			key := m.key(t)
@@ -191,7 +252,7 @@ func (m *model) batch(t *rapid.T) {
 				bad++
 				continue
 			}
-			delete(m.held, key)
+			m.remove(key)
 			d.moved(key, "")
 		case 6:
 			key := m.key(t)
@@ -212,7 +273,7 @@ func (m *model) batch(t *rapid.T) {
 func (m *model) replace(t *rapid.T) {
 	d := m.door(t)
 	var l list[*corev1.Pod]
-	puts := map[Key]*corev1.Pod{}
+	puts, hashes := map[Key]*corev1.Pod{}, map[Key]uint64{}
 	listed, kept := map[Key]bool{}, map[types.UID]bool{}
 	var missing rejectedKeys
 	nameless, outside := 0, map[Key]bool{}
@@ -236,24 +297,21 @@ func (m *model) replace(t *rapid.T) {
 	}
 	for range rapid.IntRange(0, 6).Draw(t, "objects") {
 		p := m.again(t)
+		hash := m.hashed(t, p)
 		l.Objects = append(l.Objects, p)
+		l.Told = append(l.Told, Write[*corev1.Pod]{Hash: hash})
 		key, ok := placed(d, p)
-		held := m.held[key]
 		switch {
 		case !ok:
 			reject(key)
 			if p != nil && key == (Key{}) && p.UID != "" {
 				kept[p.UID] = true
 			}
-		case held != nil && held.UID != "" && held.UID == p.UID && held.ResourceVersion == p.ResourceVersion:
-			delete(puts, key)
-			listed[key] = true
-			delete(missing, key)
-		case !m.indexable(p):
+		case !m.isRepeated(key, p) && !m.indexable(p):
 			reject(key)
 			delete(puts, key)
 		default:
-			puts[key], listed[key] = p, true
+			puts[key], hashes[key], listed[key] = p, hash, true
 			delete(missing, key)
 		}
 	}
@@ -270,11 +328,11 @@ func (m *model) replace(t *rapid.T) {
 	}
 	for key, p := range maps.Clone(m.held) {
 		if (d.p.scope == nil || d.p.scope.mayContain(key)) && !listed[key] && !missing[key] && !kept[p.UID] {
-			delete(m.held, key)
+			m.remove(key)
 		}
 	}
 	for key, p := range puts {
-		m.held[key] = p
+		m.put(key, p, hashes[key])
 	}
 	d.rejected, d.listed = missing, true
 	if len(missing) == 0 {
@@ -334,6 +392,13 @@ func (m *model) check(t *rapid.T) {
 	checkQuiet(t, m.c)
 	require.Equal(t, m.held, m.rec.state, "what followers were told")
 	require.Empty(t, m.rec.illegal)
+	require.Len(t, m.rec.all, m.expected, "a repeated object is no change")
+	for key, p := range m.held {
+		for _, hash := range []uint64{0, 1, m.hashes[key]} {
+			want := hash > 1 && p.UID != "" && p.ResourceVersion != ""
+			require.Equal(t, want, m.c.Has(key, VersionOf(p), hash), "%v, hash %d", key, hash)
+		}
+	}
 	for _, d := range m.doors {
 		require.Equal(t, d.version, d.p.ResourceVersion())
 		require.Equal(t, len(d.rejected) > 0, len(d.p.rejected) > 0)
@@ -421,7 +486,7 @@ func (m *model) drop(t *rapid.T) {
 	d := m.door(t)
 	for key := range m.held {
 		if d.p.scope.mayContain(key) {
-			delete(m.held, key)
+			m.remove(key)
 		}
 	}
 	require.NoError(t, m.c.Drop(*d.p.scope))
@@ -445,7 +510,7 @@ func (m *model) dropSome(t *rapid.T) {
 	for key := range m.held {
 		if scope.mayContain(key) {
 			some = true
-			delete(m.held, key)
+			m.remove(key)
 		}
 	}
 	if some {

@@ -53,7 +53,9 @@ func (b *replaceBatch[T]) Write(from Write[T]) error {
 			return b.ended
 		}
 	}
-	if held := c.table.entry(w.key); w.err == nil && len(c.indexes) > 0 && !held.is(w.version) && b.of.checkOwner(w.key, w.version) == nil {
+	// The object of a held version has probably not changed: then it needs no index values.
+	held := c.table.entry(w.key)
+	if known, ok := held.held(); w.err == nil && len(c.indexes) > 0 && !(ok && known == w.version) && b.of.checkOwner(w.key, w.version) == nil {
 		_ = c.prepare(&w, held) // Commit tries again and returns the error
 	}
 	b.add(w)

@@ -31,16 +31,16 @@ func TestReplaceMakesNoSnapshot(t *testing.T) {
 		c := New(keyItself)
 		require.NoError(t, listing.to(c))
 		require.NoError(t, listing.to(c))
-		assert.False(t, c.Has(Key{Name: "a"}, Version{"u", "1"}))
+		assert.False(t, c.Has(Key{Name: "a"}, Version{"u", "1"}, 7))
 		assert.Zero(t, snapshots(c))
 	})
 	t.Run("versions beside the objects", func(t *testing.T) {
 		c := New(keyItself)
-		listing.Told = []Write[*Key]{{Version: Version{"u", "1"}}, {Version: Version{"v", "1"}}}
+		listing.Told = []Write[*Key]{{Version: Version{"u", "1"}, Hash: 7}, {Version: Version{"v", "1"}}}
 		require.NoError(t, listing.to(c))
 		require.NoError(t, listing.to(c))
 		assert.Zero(t, snapshots(c))
-		assert.True(t, c.Has(Key{Name: "a"}, Version{"u", "1"}))
+		assert.True(t, c.Has(Key{Name: "a"}, Version{"u", "1"}, 7))
 	})
 }
 

@@ -53,6 +53,16 @@ func TestObjectOfAnotherShardIsRejectedAndHoldsUpNothing(t *testing.T) {
 	assert.Zero(t, c.Len())
 }
 
+// The name was given to an object of another shard. A list that has it, because the server does not
+// select, says that this shard's own object is gone.
+func TestListWithAnObjectOfAnotherShardDeletesTheOwnOne(t *testing.T) {
+	c, low, _, uid := halves(t)
+	require.NoError(t, low.Replace([]*corev1.Pod{pod("n", "a", uid(0, 1), "1"), pod("n", "b", uid(0, 2), "1")}, "1"))
+	require.ErrorIs(t, low.Replace([]*corev1.Pod{pod("n", "a", uid(1, 3), "2"), pod("n", "b", uid(0, 2), "1")}, "2"), ErrOutOfScope)
+	assert.Equal(t, []string{"n/b"}, names(c.All()))
+	assert.Equal(t, "2", low.ResourceVersion())
+}
+
 func TestShardOfNamespacesNeedsNoUID(t *testing.T) {
 	c := newPods()
 	shards := Shards(ByNamespace, 2)

@@ -37,7 +37,7 @@ type Store[T any] interface {
 	// the list that the objects come from. It may be lower than before, if the server was restored
 	// from a backup. If the store then rejects an object, its resource version becomes empty. If
 	// two objects have one key, the store uses only the later one, even if it rejects that one. An
-	// object with the same UID and resource version stays unchanged.
+	// object with the same UID, resource version and content stays unchanged.
 	Replace(objects []T, resourceVersion string) error
 
 	// Bookmark reports progress: the caller has written every change up to the given resource

@@ -35,6 +35,7 @@ type mutation[T any] struct {
 	oldIsFree       bool      // neither a tree nor a snapshot has the entry old
 	nsMap           *nsMap[T] // of new
 	outOfScope      bool      // the removed object still exists on the server
+	repeated        bool      // new has the content that an earlier mutation of the commit stored
 }
 
 // scratch is memory that the next commit reuses. Guarded by Cache.writer.
@@ -48,7 +49,7 @@ type scratch[T any] struct {
 const (
 	// maxScratch is the largest capacity of a slice that the cache keeps for the next commit.
 	maxScratch = 1024
-	// maxFreeEntries is how many free entries of about 64 bytes the cache keeps.
+	// maxFreeEntries is how many free entries of about 80 bytes the cache keeps.
 	maxFreeEntries = 64
 )
 
@@ -113,6 +114,7 @@ type write[T any] struct {
 	what    action
 
 	given      bool // the Write gives the version
+	hash       uint64
 	outOfScope bool // see Write
 	grows      bool // see Budget.growing
 
@@ -176,7 +178,8 @@ func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
 			return
 		}
 		w.err = ErrNotHeld
-	case s.replaced && held.is(w.version):
+	case c.isUnchanged(s, w, held):
+		p.advance(s, w.key, w.version.ResourceVersion)
 		return
 	case p.outdated(w.key, w.version):
 		p.advance(s, w.key, w.version.ResourceVersion)
@@ -209,7 +212,7 @@ func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
 // identify derives the key and the version of a write, and the error for which the store must
 // reject it. With an error, it sets the parts that it knows.
 func (p *Partition[T]) identify(from *Write[T]) (w write[T]) {
-	w.version, w.given, w.outOfScope = from.Version, from.Version != (Version{}), from.OutOfScope
+	w.version, w.given, w.outOfScope, w.hash = from.Version, from.Version != (Version{}), from.OutOfScope, from.Hash
 	w.key, w.err = p.normalize(from.Key)
 	if from.Err == nil && from.Type == Deletion {
 		w.what = isDeleted
@@ -287,7 +290,7 @@ func (c *Cache[T]) prepare(w *write[T], held *entry[T]) (err error) {
 	} else {
 		e = new(entry[T])
 	}
-	e.name, e.object = w.key.Name, w.object
+	e.name, e.object, e.hash = w.key.Name, w.object, w.hash
 	if w.given && w.version != knownVersion(w.object) {
 		e.setVersion(w.version)
 	}

@@ -69,12 +69,14 @@ func TestWriteCarriesTheVersionOfAnObjectWithoutOne(t *testing.T) {
 	require.NoError(t, c.Replace(nil, "1"))
 	key, version := Key{Namespace: "a", Name: "1"}, Version{UID: "u", ResourceVersion: "2"}
 	var batch writes[*book]
-	batch.Append(Write[*book]{Type: Modification, Object: &book{author: "a", title: "1"}, Version: version})
+	batch.Append(Write[*book]{Type: Modification, Object: &book{author: "a", title: "1"}, Version: version, Hash: 7})
 	require.NoError(t, batch.to(c))
-	assert.True(t, c.Has(key, version))
-	assert.False(t, c.Has(key, Version{UID: "u", ResourceVersion: "3"}))
-	assert.False(t, c.Has(key, Version{}))
-	assert.False(t, c.Has(Key{Name: "none"}, version))
+	assert.True(t, c.Has(key, version, 7))
+	assert.False(t, c.Has(key, Version{UID: "u", ResourceVersion: "3"}, 7))
+	assert.False(t, c.Has(key, Version{}, 7))
+	assert.False(t, c.Has(key, version, 8))
+	assert.False(t, c.Has(key, version, 0))
+	assert.False(t, c.Has(Key{Name: "none"}, version, 7))
 	assert.Equal(t, "2", c.ResourceVersion())
 
 	batch.Reset()
@@ -205,6 +207,27 @@ func TestMemoryOfLargeCommitsIsNotKept(t *testing.T) {
 }
 
 // The merged cache of several selectors commits writes of several watches at once.
+// A batch says up to which version it is complete. Its objects may be later, and then say nothing
+// about what lies between.
+func TestObjectsDoNotMoveTheVersionBeyondTheirBatch(t *testing.T) {
+	c := newPods()
+	indexed(t, c, func(p *corev1.Pod) []string {
+		if p.Name == "bad" {
+			panic("bad")
+		}
+		return nil
+	})
+	require.NoError(t, c.Replace(nil, "5"))
+	batch := writes[*corev1.Pod]{version: "10"}
+	batch.Add(pod("n", "a", "u", "20"))
+	batch.Add(pod("n", "bad", "v", "25"))
+	require.ErrorIs(t, batch.to(c), ErrPanic)
+	assert.Equal(t, "5", c.ResourceVersion(), "an object is missing")
+	require.NoError(t, c.DeleteKey(Key{Namespace: "n", Name: "bad"}))
+	require.NoError(t, c.Bookmark("10"))
+	assert.Equal(t, "10", c.ResourceVersion())
+}
+
 func TestVersionStaysBeforeARejectedObjectOfABatchWithoutOrder(t *testing.T) {
 	for _, version := range []string{"6", "9"} {
 		c := newPods()

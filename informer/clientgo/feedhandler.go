@@ -22,7 +22,7 @@ func (h handler[T]) OnUpdate(prior, object any) {
 	h.put(object, unchanged(prior, object), h.of.to.Update)
 }
 
-// put stores an existing object. It skips a known version, unless the store lacks the object.
+// put stores an existing object. It skips a known state, unless the store lacks the object.
 func (h handler[T]) put(object any, known bool, write func(T) error) {
 	h.of.do(h.run, func() (store.Key, error) {
 		key, err := h.of.keyOf(object)
@@ -98,7 +98,7 @@ func (f *Feed[T]) keyOf(object any) (store.Key, error) {
 func unchanged(prior, object any) bool {
 	before, ok := versionOf(prior)
 	after, too := versionOf(object)
-	return ok && too && before.Equal(after)
+	return ok && too && before == after && store.EqualContent(prior, object)
 }
 
 func versionOf(object any) (store.Version, bool) {

@@ -74,7 +74,7 @@ func TestTransformIsSeenByEverybodyAndMadeOnce(t *testing.T) {
 		assert.Equal(t, []string{"resync a:y!", "resync c:x!", "resync d:x!"}, d.take())
 		relist(t, server, func() { require.NoError(t, server.Update(named("c", "y"))) })
 		assert.Contains(t, d.take(), "update c:x!>c:y!")
-		assert.Equal(t, 7, m.calls, "what did not change is not transformed again")
+		assert.Equal(t, 9, m.calls, "this client has no hashes, so only the results can be compared")
 
 		object, ok, err := s.GetStore().GetByKey("default/c")
 		require.NoError(t, err)

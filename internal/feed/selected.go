@@ -265,7 +265,7 @@ func (m *Selected[T]) show(b store.Batch[T], key store.Key, change store.Change[
 	delete(m.failed, key)
 	w := store.Write[T]{Type: store.Modification, Key: key, Object: best}
 	switch {
-	case !failed && (from == nil && !is || from != nil && is && store.VersionOf(shown).Equal(store.VersionOf(best))):
+	case !failed && (from == nil && !is || from != nil && is && store.VersionOf(shown) == store.VersionOf(best) && store.EqualContent(shown, best)):
 		return
 	case from == nil:
 		w = store.Write[T]{Type: store.Deletion, Key: key, OutOfScope: change.OutOfScope}

@@ -244,9 +244,9 @@ func (r *Resource[T]) ask(ctx context.Context, verb string, request *rest.Reques
 func (r *Resource[T]) reader() *stream.Reader[T] {
 	return &stream.Reader[T]{
 		Resource: r.name, Type: r.codec.Type().String(),
-		Unknown:        r.options.unknown,
-		NewDecoder:     func(report func(error)) *decode.Decoder[T] { return r.newDecoder(report) },
-		MaxObjectBytes: r.options.maxObjectBytes, Decoders: r.options.decoders, Pool: r.decoders,
+		Unknown:              r.options.unknown,
+		NewDecoder:           func(report func(error)) *decode.Decoder[T] { return r.newDecoder(report) },
+		WithoutManagedFields: r.codec.DropsManagedFields(), MaxObjectBytes: r.options.maxObjectBytes, Decoders: r.options.decoders, Pool: r.decoders,
 		CheckKind: r.expected.check, CheckList: r.expected.checkList, CheckNamespace: r.checkNamespace,
 	}
 }

@@ -135,6 +135,18 @@ func (p *Packed[T]) object(keep bool) (T, error) {
 	return object, nil
 }
 
+// EqualContent reports whether two packed objects have the same content: see [store.EqualContent].
+// One object has several packed forms, because the dictionary changes, so EqualContent decodes the
+// objects if their bytes differ.
+func (p *Packed[T]) EqualContent(other *Packed[T]) bool {
+	if p.by == other.by && p.data == other.data {
+		return true
+	}
+	a, err := p.object(false)
+	b, err2 := other.object(false)
+	return err == nil && err2 == nil && store.EqualContent(a, b)
+}
+
 // Key is the KeyFunc of packed objects: it returns the key of the object. It fails for nil as
 // [store.ObjectKey] does.
 func Key[T any](p *Packed[T]) (store.Key, error) {

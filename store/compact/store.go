@@ -94,7 +94,9 @@ func (s *Store[T]) Replace(objects []T, resourceVersion string) error {
 func (s *Store[T]) Bookmark(resourceVersion string) error { return s.pack.Bookmark(resourceVersion) }
 
 // Has implements [store.BatchStore].
-func (s *Store[T]) Has(key store.Key, version store.Version) bool { return s.cache.Has(key, version) }
+func (s *Store[T]) Has(key store.Key, version store.Version, hash uint64) bool {
+	return s.cache.Has(key, version, hash)
+}
 
 // KeyOf returns the key of an object, whether the store holds it or not.
 func (s *Store[T]) KeyOf(object T) (store.Key, error) {

@@ -116,6 +116,9 @@ func TestIndexesOfAStoreDecodeNothing(t *testing.T) {
 		written[later.Name] = later
 		require.NoError(t, s.Update(later))
 		batch, _ := decorate.Begin(s, false)
+		later = later.DeepCopy()
+		later.ResourceVersion = "302"
+		written[later.Name] = later
 		require.NoError(t, batch.Write(store.Write[*corev1.Pod]{Type: store.Modification, Object: later}))
 		require.NoError(t, batch.Commit(""))
 		assert.Equal(t, 102, seen)
@@ -276,6 +279,31 @@ func TestInformerOfPackedObjects(t *testing.T) {
 		require.NoError(t, client.Delete(t.Context(), "sky", metav1.DeleteOptions{}))
 		assert.Equal(t, "no grey", <-colours)
 	})
+}
+
+// These objects have several packed forms, because the dictionary changes.
+func TestPackedObjectsFollowTheContentUnderTheirVersions(t *testing.T) {
+	for _, limit := range []int{0, 512} {
+		s := compact.New(store.ObjectKey[*corev1.Pod], compact.WithRecent(limit))
+		require.NoError(t, s.Replace(pods(2000), "3000")) // enough to learn a dictionary
+		held := map[string]*compact.Packed[*corev1.Pod]{}
+		for key, p := range s.Cache().All() {
+			held[key.Name] = p
+		}
+		again := pods(2000)
+		again[7].Spec.NodeName = "another"
+		require.NoError(t, s.Replace(again, "3001"))
+		require.NoError(t, s.Update(again[8].DeepCopy()))
+		changed := []string{}
+		for key, p := range s.Cache().All() {
+			if held[key.Name] != p {
+				changed = append(changed, key.Name)
+			}
+		}
+		assert.Equal(t, []string{"pod-0007"}, changed)
+		p, _ := s.Get(store.Key{Namespace: again[7].Namespace, Name: again[7].Name})
+		assert.Equal(t, "another", p.Spec.NodeName)
+	}
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -81,8 +81,8 @@ func (d *decorator[T, S]) Bookmark(resourceVersion string) error {
 
 func (d *decorator[T, S]) ResourceVersion() string { return d.dst.ResourceVersion() }
 
-func (d *decorator[T, S]) Has(key store.Key, version store.Version) bool {
-	return d.batches != nil && d.batches.Has(key, version)
+func (d *decorator[T, S]) Has(key store.Key, version store.Version, hash uint64) bool {
+	return d.batches != nil && d.batches.Has(key, version, hash)
 }
 
 func (d *decorator[T, S]) Resumed() { Resumed(d.dst) }

@@ -22,12 +22,16 @@ func newPod(name, node, resourceVersion string) *corev1.Pod {
 // A list arrives in pages. The store keeps unchanged objects, and those that cannot be decoded.
 func ExampleBegin() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
-	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-1", "42"), newPod("vault", "node-1", "43")}, "43")
+	first, _ := decorate.Begin[*corev1.Pod](pods, true)
+	for i, pod := range []*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-1", "42"), newPod("vault", "node-1", "43")} {
+		_ = first.Write(store.Write[*corev1.Pod]{Type: store.Addition, Object: pod, Hash: uint64(i + 1)}) // Commit returns the error
+	}
+	_ = first.Commit("43")
 
 	list, _ := decorate.Begin[*corev1.Pod](pods, true)
 	defer list.Discard() // if a page fails; after Commit it does nothing
 	till, stock := store.Key{Namespace: "shop", Name: "till"}, store.Key{Namespace: "shop", Name: "stock"}
-	if pods.Has(till, store.Version{UID: "uid of till", ResourceVersion: "41"}) {
+	if pods.Has(till, store.Version{UID: "uid of till", ResourceVersion: "41"}, 1) {
 		list.Keep(till) // no object is decoded
 	}
 	if err := list.Write(store.Write[*corev1.Pod]{Key: stock, Err: errors.New("cannot be decoded")}); err != nil {

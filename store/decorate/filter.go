@@ -12,8 +12,8 @@ import (
 // and the resource version moves on. In a Replace the object counts as not listed. A deletion
 // always passes. So does a nil, which dst rejects.
 //
-// keep must depend on the object alone: a list may skip it for an object that dst holds at the
-// listed version. If keep panics, Filter rejects the object under the key that dst derives by a
+// keep must depend on the object alone: a list may skip it for an object that dst holds with the
+// listed content. If keep panics, Filter rejects the object under the key that dst derives by a
 // method KeyOf(T) (Key, error), which all stores of this module have. If dst has no such method,
 // the rejection has no key: dst finds its object by UID, and the resource version advances with the
 // next Replace.

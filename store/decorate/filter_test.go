@@ -158,8 +158,8 @@ func TestFilterPassesOnWhatAListTellsBesideItsObjects(t *testing.T) {
 	require.NoError(t, pods.Replace([]*corev1.Pod{
 		on("there", pod("n", "a", "u1", "1")), on("here", pod("n", "b", "u2", "2")), on("here", pod("n", "c", "u3", "3")),
 	}, "3"))
-	assert.True(t, c.Has(inN("b"), store.Version{UID: "u2", ResourceVersion: "2"}))
-	assert.True(t, c.Has(inN("c"), store.Version{UID: "u3", ResourceVersion: "3"}))
+	assert.Equal(t, store.Version{UID: "u2", ResourceVersion: "2"}, versionIn(c, inN("b")))
+	assert.Equal(t, store.Version{UID: "u3", ResourceVersion: "3"}, versionIn(c, inN("c")))
 	require.NoError(t, pods.Update(on("there", pod("n", "b", "u2", "4"))))
 	assert.Equal(t, "4", pods.ResourceVersion())
 

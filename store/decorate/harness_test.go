@@ -34,8 +34,18 @@ func names[T any](seq func(func(store.Key, T) bool)) []string {
 	return all
 }
 
-func has[T any](s store.Store[T], key store.Key, version store.Version) bool {
-	return s.(store.BatchStore[T]).Has(key, version)
+func has[T any](s store.Store[T], key store.Key, version store.Version, hash uint64) bool {
+	return s.(store.BatchStore[T]).Has(key, version, hash)
+}
+
+// versionIn returns the version at which a cache holds a key.
+func versionIn[T any](c *store.Cache[T], key store.Key) store.Version {
+	for change := range c.Snapshot().Changes() {
+		if change.Key == key {
+			return change.Version
+		}
+	}
+	return store.Version{}
 }
 
 func adding[T any](object T) store.Write[T] {

@@ -88,9 +88,9 @@ func (t *tee[T]) Resumed() {
 	}
 }
 
-func (t *tee[T]) Has(key store.Key, version store.Version) bool {
+func (t *tee[T]) Has(key store.Key, version store.Version, hash uint64) bool {
 	for i := range t.parts {
-		if !t.parts[i].Has(key, version) {
+		if !t.parts[i].Has(key, version, hash) {
 			return false
 		}
 	}

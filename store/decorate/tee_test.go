@@ -128,12 +128,14 @@ func TestTeeHoldsWhatAllHold(t *testing.T) {
 	first, second := newPods(), newPods()
 	pods := Tee[*corev1.Pod](first, second).(store.BatchStore[*corev1.Pod])
 	key, version := keyA(), store.Version{UID: "u1", ResourceVersion: "1"}
-	assert.False(t, pods.Has(key, version))
-	require.NoError(t, first.Add(pod("n", "a", "u1", "1")))
-	assert.False(t, pods.Has(key, version))
-	require.NoError(t, second.Add(pod("n", "a", "u1", "1")))
-	assert.True(t, pods.Has(key, version))
-	assert.False(t, pods.Has(key, store.Version{UID: "u1", ResourceVersion: "2"}))
+	assert.False(t, pods.Has(key, version, 7))
+	w := store.Write[*corev1.Pod]{Type: store.Addition, Object: pod("n", "a", "u1", "1"), Hash: 7}
+	require.NoError(t, apply[*corev1.Pod](first, "", w))
+	assert.False(t, pods.Has(key, version, 7))
+	require.NoError(t, apply[*corev1.Pod](second, "", w))
+	assert.True(t, pods.Has(key, version, 7))
+	assert.False(t, pods.Has(key, version, 8))
+	assert.False(t, pods.Has(key, store.Version{UID: "u1", ResourceVersion: "2"}, 7))
 }
 
 func TestTeeFillsStoresWithAndWithoutBatches(t *testing.T) {

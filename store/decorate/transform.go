@@ -13,7 +13,9 @@ import (
 // S. If the two differ, a [store.Cache] rejects the object with [store.ErrBadKey], because a
 // deletion may use either key. Transform passes the UID and the resource version of each T to a
 // [store.BatchStore], so S needs no metadata. Transform does not call fn for an object of a list
-// that dst holds at the listed version.
+// that dst holds at the listed version, if a hash says that its bytes are the same. Otherwise dst
+// compares the result with the one that it holds. fn should return equal results for equal objects:
+// a result with a function, a channel or the current time looks like a change after each list.
 //
 // If fn returns an error, panics, or returns a nil pointer or interface, Transform rejects the
 // object. A deletion needs only the key: if fn fails for the last state, dst deletes the key.
@@ -49,7 +51,7 @@ func (t *transform[T, S]) BeginBatch(self store.Store[T], replace bool) store.Ba
 	return &listBatch[T, S]{b, t}
 }
 
-// listBatch transforms neither an object that the store behind holds at the listed version, nor
+// listBatch transforms neither an object that the store behind holds with the listed content, nor
 // the last state of a deletion.
 type listBatch[T, S any] struct {
 	store.Batch[T]
@@ -64,7 +66,7 @@ func (b *listBatch[T, S]) Write(w store.Write[T]) error {
 	switch {
 	case w.Type == store.Deletion:
 		w = store.Write[T]{Type: store.Deletion, Key: key}
-	case err == nil && b.of.Has(key, version):
+	case err == nil && b.of.Has(key, version, w.Hash):
 		b.Keep(key)
 		return nil
 	}
@@ -73,7 +75,7 @@ func (b *listBatch[T, S]) Write(w store.Write[T]) error {
 
 // translate returns the write for dst.
 func (t *transform[T, S]) translate(w store.Write[T]) store.Write[S] {
-	passed := store.Write[S]{Type: w.Type, Key: w.Key, Version: w.Version, OutOfScope: w.OutOfScope, Err: w.Err}
+	passed := store.Write[S]{Type: w.Type, Key: w.Key, Version: w.Version, Hash: w.Hash, OutOfScope: w.OutOfScope, Err: w.Err}
 	if !hasObject(&w) {
 		return passed
 	}

@@ -15,7 +15,10 @@
 //
 // Without an informer, give the [Store] to a reflector, and call [Store.Run] while the reflector
 // runs. Informer and reflector resume the watch at the version of the store. If the API server no
-// longer has that version, the reflector lists, and only the differences are changes.
+// longer has that version, the reflector lists, and only the differences are changes. It decodes
+// each object of that list and compares it, because the file has no hashes of the server's bytes. A
+// resumed watch compares nothing: an object that the server shows differently since then, without a
+// new resource version, stays as it is in the file until the next list or change.
 //
 // An informer of several scopes resumes each scope at its own version. A scope that is in the file,
 // but no longer in the program, stays until the program calls [Store.Drop]. Until then a program
@@ -105,8 +108,8 @@
 //
 // The store writes objects as protobuf if their type is from k8s.io/api, and else as JSON; see
 // [Codec]. If a type has changed so that the program cannot decode an object, Open returns
-// [ErrUndecodable]. If a type has new fields, they stay empty until the object changes: change the
-// name in Resource then.
+// [ErrUndecodable]. If a type has new fields, they stay empty until the object changes or is listed:
+// change the name in Resource then.
 //
 // # Secrets
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -98,6 +99,53 @@ func lists(server *reflectortest.Server) (n int) {
 		}
 	}
 	return n
+}
+
+// changes is a follower that writes down the changes.
+type changes []string
+
+func (*changes) Start(*store.Snapshot[*corev1.ConfigMap]) {}
+
+func (c *changes) Commit(commit *store.Commit[*corev1.ConfigMap]) {
+	for i := range commit.Changes {
+		*c = append(*c, fmt.Sprintf("%v %v", commit.Changes[i].Type, commit.Changes[i].Key))
+	}
+}
+
+// The definition of a resource changes while no process runs: the versions in the file are those of
+// the server, and yet the objects differ.
+func TestNextProcessFindsObjectsThatChangedUnderTheirVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, path := reflectortest.Start(t), fresh(t)
+		for _, name := range []string{"a", "b"} {
+			require.NoError(t, server.Create(configMap(name, 0)))
+		}
+		once := func() changes {
+			p := begin(t, path, server)
+			var heard changes
+			p.store.Cache().Follow(&heard)
+			p.stop = run(t, p.informer)
+			require.NoError(t, p.informer.WaitForSync(t.Context()))
+			<-time.After(time.Minute)
+			synctest.Wait()
+			p.stop()
+			require.NoError(t, p.store.Close())
+			return heard
+		}
+		assert.Equal(t, changes{"Addition n/a", "Addition n/b"}, once())
+		require.NoError(t, server.Convert("configmaps", func(object metav1.Object) {
+			if object.GetName() == "a" {
+				object.(*corev1.ConfigMap).Data = map[string]string{"form": "another"}
+			}
+		}))
+		assert.Equal(t, changes{"Modification n/a"}, once())
+		s := openMaps(t, path)
+		held, _ := s.Get(store.Key{Namespace: "n", Name: "a"})
+		assert.Equal(t, "another", held.Data["form"], "it is in the file")
+		require.NoError(t, s.Close())
+		require.NoError(t, server.Convert("configmaps", func(metav1.Object) {}))
+		assert.Empty(t, once(), "a list that says the same changes nothing")
+	})
 }
 
 func TestNextProcessServesAtOnceAndListsNothing(t *testing.T) {

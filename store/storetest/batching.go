@@ -114,19 +114,40 @@ var batching = []clause{
 	},
 	{
 		name: "Has tells states of objects apart",
-		rule: "Has is true for nothing but what is held at that UID and resource version, and never for a version without one of the two",
+		rule: "Has is true for nothing but what is held at that UID and resource version, with the content that has that hash, and never for a version without one of the two, nor without a hash",
 		check: func(t *testing.T, s *subject) {
 			a, half := New("n", "a", "u1", "1"), New("n", "half", "", "1")
-			s.replace(t, "1", a, half)
-			s.wantHas(t, true, a)
-			s.wantHas(t, false,
+			s.committed(t, s.commit(t, true, "1", read(a, 7), read(half, 7)))
+			s.wantHas(t, true, 7, a)
+			s.wantHas(t, false, 8, a)
+			s.wantHas(t, false, 0, a)
+			s.wantHas(t, false, 7,
 				a.At("2"), New("n", "a", "u2", "1"), New("n", "a", "", "1"), New("n", "a", "u1", ""),
 				New("n", "b", "u1", "1"), New("m", "a", "u1", "1"), half)
-			s.update(t, a.At("2"))
-			s.wantHas(t, false, a)
-			s.wantHas(t, true, a.At("2"))
-			s.delete(t, a.At("3"))
-			s.wantHas(t, false, a.At("2"))
+			s.committed(t, s.commit(t, false, "2", read(a.At("2"), 9)))
+			s.wantHas(t, false, 7, a)
+			s.wantHas(t, true, 9, a.At("2"))
+			s.update(t, a.At("3"))
+			s.wantHas(t, false, 9, a.At("3"))
+			s.wantHas(t, false, 0, a.At("3"))
+			s.delete(t, a.At("4"))
+			s.wantHas(t, false, 9, a.At("2"))
+			for _, replace := range []bool{true, false} {
+				s.committed(t, s.commit(t, true, "2", read(a, 7)))
+				before, _ := s.reader.Get(keyOf(a))
+				same := *a
+				s.committed(t, s.commit(t, replace, "3", read(&same, 8)))
+				if after, _ := s.reader.Get(keyOf(a)); after != before {
+					s.errorf(t, "Get(%v) returned another pointer than before, although the content is the same", keyOf(a))
+				}
+				s.wantHas(t, true, 8, a)
+				other := *a
+				other.Payload = "another form"
+				s.committed(t, s.commit(t, replace, "4", read(&other, 9)))
+				s.wantAll(t, &other)
+				s.wantHas(t, true, 9, a)
+				s.replace(t, "5")
+			}
 		},
 	},
 	{
@@ -239,6 +260,9 @@ type step struct {
 
 func write(w store.Write[*Object]) step {
 	text := fmt.Sprintf("Write(%v %v", w.Type, w.Object)
+	if w.Hash != 0 {
+		text += fmt.Sprintf(" with hash %d", w.Hash)
+	}
 	if w.Err != nil {
 		text = fmt.Sprintf("Write(Err of version %+v", w.Version)
 	}
@@ -246,6 +270,11 @@ func write(w store.Write[*Object]) step {
 }
 
 func put(o *Object) step { return write(store.Write[*Object]{Type: store.Modification, Object: o}) }
+
+// read writes an object that was read from bytes with a hash.
+func read(o *Object, hash uint64) step {
+	return write(store.Write[*Object]{Type: store.Modification, Object: o, Hash: hash})
+}
 
 func gone(o *Object) step {
 	return write(store.Write[*Object]{Type: store.Deletion, Object: o, FinalStateKnown: true})
@@ -303,12 +332,12 @@ func (s *subject) wantRejection(t rapid.TB, err error, key store.Key, cause erro
 	}
 }
 
-func (s *subject) wantHas(t *testing.T, want bool, objects ...*Object) {
+func (s *subject) wantHas(t *testing.T, want bool, hash uint64, objects ...*Object) {
 	t.Helper()
 	batches := s.batches(t)
 	for _, o := range objects {
-		if batches.Has(keyOf(o), store.VersionOf(o)) != want {
-			s.errorf(t, "Has returned %t for %v, want %t", !want, o, want)
+		if batches.Has(keyOf(o), store.VersionOf(o), hash) != want {
+			s.errorf(t, "Has returned %t for %v with hash %d, want %t", !want, o, hash, want)
 		}
 	}
 }

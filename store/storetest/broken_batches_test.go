@@ -318,13 +318,13 @@ var brokenBatching = []mutant{
 	{
 		name: "Has looks at the key alone", clause: hasClause, unseen: noBatches,
 		mutate: func(c *cache, w *writes, _ *reads) {
-			w.has = func(key store.Key, _ store.Version) bool { _, ok := c.Get(key); return ok }
+			w.has = func(key store.Key, _ store.Version, _ uint64) bool { _, ok := c.Get(key); return ok }
 		},
 	},
 	{
 		name: "Has takes empty versions for equal", clause: hasClause, unseen: noBatches,
 		mutate: func(c *cache, w *writes, _ *reads) {
-			w.has = func(key store.Key, v store.Version) bool {
+			w.has = func(key store.Key, v store.Version, _ uint64) bool {
 				o, ok := c.Get(key)
 				return ok && o.UID == v.UID && o.ResourceVersion == v.ResourceVersion
 			}
@@ -332,7 +332,18 @@ var brokenBatching = []mutant{
 	},
 	{
 		name: "Has is never true", clause: hasClause, unseen: noBatches,
-		mutate: func(_ *cache, w *writes, _ *reads) { w.has = func(store.Key, store.Version) bool { return false } },
+		mutate: func(_ *cache, w *writes, _ *reads) {
+			w.has = func(store.Key, store.Version, uint64) bool { return false }
+		},
+	},
+	{
+		name: "Has ignores the hash", clause: hasClause, unseen: noBatches,
+		mutate: func(c *cache, w *writes, _ *reads) {
+			w.has = func(key store.Key, v store.Version, _ uint64) bool {
+				o, ok := c.Get(key)
+				return ok && store.VersionOf(o).Equal(v)
+			}
+		},
 	},
 	{
 		name: "a list deletes what it keeps", clause: listClause, unseen: noBatches,

@@ -118,7 +118,7 @@ type writes struct {
 	replace          func([]object, string) error
 	bookmark         func(string) error
 	version          func() string
-	has              func(store.Key, store.Version) bool
+	has              func(store.Key, store.Version, uint64) bool
 	begin            func(self store.Store[object], replace bool) store.Batch[object]
 }
 
@@ -131,7 +131,8 @@ func (w *writes) DeleteKey(key store.Key) error               { return w.deleteK
 func (w *writes) Replace(list []object, version string) error { return w.replace(list, version) }
 func (w *writes) Bookmark(version string) error               { return w.bookmark(version) }
 func (w *writes) ResourceVersion() string                     { return w.version() }
-func (w *writes) Has(key store.Key, v store.Version) bool     { return w.has(key, v) }
+
+func (w *writes) Has(key store.Key, v store.Version, hash uint64) bool { return w.has(key, v, hash) }
 
 func (w *writes) BeginBatch(self store.Store[object], replace bool) store.Batch[object] {
 	return w.begin(self, replace)

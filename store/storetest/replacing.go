@@ -45,7 +45,7 @@ var replacing = []clause{
 	},
 	{
 		name: "Replace keeps the pointer of an unchanged object",
-		rule: "an object whose UID and resource version did not change keeps its old pointer, so that its decoded copy can be freed and nobody takes it for changed",
+		rule: "an object whose UID, resource version and content did not change keeps its old pointer, so that its decoded copy can be freed and nobody takes it for changed",
 		check: func(t *testing.T, s *subject) {
 			a, b := New("n", "a", "u1", "1"), New("n", "b", "u2", "2")
 			s.replace(t, "1", a)
@@ -82,13 +82,17 @@ var replacing = []clause{
 	},
 	{
 		name: "Replace tells objects apart by UID and resource version",
-		rule: "an object is unchanged only if both its UID and its resource version are",
+		rule: "an object is unchanged only if its UID, its resource version and its content are",
 		check: func(t *testing.T, s *subject) {
 			a, b := New("n", "a", "u1", "1"), New("n", "b", "u2", "2")
 			s.replace(t, "2", a, b)
 			otherUID, otherVersion := New("n", "a", "u3", "1"), New("n", "b", "u2", "3")
 			s.replace(t, "3", otherUID, otherVersion)
 			s.wantObjects(t, otherUID, otherVersion)
+			otherForm := *otherVersion // as after a new default in the definition of the resource
+			otherForm.Payload = "another form"
+			s.replace(t, "4", otherUID, &otherForm)
+			s.wantObjects(t, otherUID, &otherForm)
 		},
 	},
 	{

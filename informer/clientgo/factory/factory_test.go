@@ -487,3 +487,49 @@ func TestFactoriesByResource(t *testing.T) {
 		})
 	}
 }
+
+// This test holds store-S9 for informers of factories.
+func TestInformersFollowObjectsThatChangeUnderTheirVersions(t *testing.T) {
+	for name, of := range map[string]func(*kubernetes.Clientset, *rest.Config) (cache.SharedIndexInformer, func(<-chan struct{}), func()){
+		"typed": func(clientset *kubernetes.Clientset, _ *rest.Config) (cache.SharedIndexInformer, func(<-chan struct{}), func()) {
+			f := NewSharedInformerFactory(clientset, 0)
+			return f.Core().V1().ConfigMaps().Informer(), f.Start, f.Shutdown
+		},
+		"dynamic": func(_ *kubernetes.Clientset, config *rest.Config) (cache.SharedIndexInformer, func(<-chan struct{}), func()) {
+			f := NewDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(config), 0)
+			return f.ForResource(configMaps).Informer(), f.Start, f.Shutdown
+		},
+		"metadata": func(_ *kubernetes.Clientset, config *rest.Config) (cache.SharedIndexInformer, func(<-chan struct{}), func()) {
+			f := NewMetadataSharedInformerFactory(metadata.NewForConfigOrDie(config), 0)
+			return f.ForResource(configMaps).Informer(), f.Start, f.Shutdown
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, clientset := start(t, named("n", "a"), named("n", "b"))
+				informer, run, shutdown := of(clientset, server.Config())
+				var updated []string // by one goroutine at a time, and read when it waits
+				_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, object any) {
+					accessor, _ := meta.Accessor(object)
+					updated = append(updated, accessor.GetName()+accessor.GetAnnotations()["form"])
+				}})
+				require.NoError(t, err)
+				stop := make(chan struct{})
+				run(stop)
+				<-time.After(time.Minute)
+				for _, form := range []string{"1", "1", "2"} {
+					require.NoError(t, server.Convert("configmaps", func(object metav1.Object) {
+						if object.GetName() == "a" {
+							object.SetAnnotations(map[string]string{"form": form})
+						}
+					}))
+					<-time.After(2 * time.Minute)
+				}
+				synctest.Wait()
+				assert.Equal(t, []string{"a1", "a2"}, updated)
+				close(stop)
+				shutdown()
+			})
+		})
+	}
+}

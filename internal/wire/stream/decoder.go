@@ -73,6 +73,15 @@ func (d *decoder[T]) read(format wire.Format, data []byte) (n named[T], err erro
 	}, nil
 }
 
+// hash returns the hash of the content of a decoded frame.
+func (d *decoder[T]) hash(format wire.Format, frame *wire.Frame) uint64 {
+	if frame.Hash == 0 {
+		o, _ := wire.Look(format, frame.Object, d.of.WithoutManagedFields)
+		frame.Hash = o.Hash()
+	}
+	return frame.Hash
+}
+
 func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
 	return &DecodeError{
 		Resource: d.of.Resource, Namespace: Cut(key.Namespace, MaxName), Name: Cut(key.Name, MaxName),

@@ -18,9 +18,10 @@ type Event[T Object] struct {
 	Type            watch.EventType
 	ResourceVersion string // of the object, or of the bookmark
 	Object          T
+	Hash            uint64 // of the bytes of Object; 0 if unknown
 	// Rejection replaces an object that could not be decoded.
 	Rejection *store.Rejection
-	// Held replaces objects that the store already holds at the same version.
+	// Held replaces objects that the store already holds with the same content.
 	Held []store.Key
 	// OutOfShard counts the objects outside the shards that this event replaces. Left is such an
 	// object that the store may still hold.

@@ -104,6 +104,6 @@ type Skip struct {
 	Shards *Shards   // skip objects outside these shards
 }
 
-// HoldsFunc reports whether the store holds an object at a version, so that the decoder can skip
-// it. It is nil if the decoder must decode every object.
-type HoldsFunc func(store.Key, store.Version) bool
+// HoldsFunc reports whether the store holds an object at a version, and with the content that has a
+// hash, so that the decoder can skip it. It is nil if the decoder must decode every object.
+type HoldsFunc func(key store.Key, version store.Version, hash uint64) bool

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// gate filters out added objects that the store already holds, so that the decoders skip them. It
-// works until the reflector is about to change the store, and calls shut. The reading goroutine
+// gate filters out added objects that the store already holds with the same content, so that the
+// decoders skip them. It works until the reflector is about to change the store, and calls shut. The reading goroutine
 // calls all other methods: a look at the metadata is quicker than handing the object to another
 // goroutine.
 type gate struct {
@@ -19,6 +19,8 @@ type gate struct {
 
 	shards *Shards
 	ids    identities
+	// withoutManagedFields is that of the Reader.
+	withoutManagedFields bool
 
 	kept   []store.Key // keys of filtered objects, until pass returns them
 	newest string      // the version of the last filtered object
@@ -87,11 +89,12 @@ func (g *gate) ask(format wire.Format, frame *wire.Frame) (held, plain bool) {
 	if frame.Object == nil {
 		return false, false
 	}
-	key, version, ok := g.ids.peek(format, frame.Object)
+	key, version, outline, ok := g.ids.look(format, frame.Object, g.withoutManagedFields)
 	if !ok || !frame.Single() {
 		return false, false
 	}
-	if _, met := g.met[key]; kind == watch.Added && !met && g.holds(key, version) && g.inShard(format, frame.Object) {
+	frame.Hash = outline.Hash() // for the decoder, if the store has another content
+	if _, met := g.met[key]; kind == watch.Added && !met && g.holds(key, version, frame.Hash) && g.inShard(format, frame.Object) {
 		if g.kept == nil {
 			g.kept = make([]store.Key, 0, mostKept)
 		}

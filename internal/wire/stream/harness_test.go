@@ -43,7 +43,7 @@ func configMapReader(t *testing.T) *Reader[*corev1.ConfigMap] {
 }
 
 // readItems reads a list of ConfigMaps.
-func readItems(t *testing.T, body string, skip Skip, take func(*corev1.ConfigMap)) (reading[*corev1.ConfigMap], error) {
+func readItems(t *testing.T, body string, skip Skip, take func(*corev1.ConfigMap, uint64)) (reading[*corev1.ConfigMap], error) {
 	return configMapReader(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, skip, take)
 }
 

@@ -40,14 +40,14 @@ func (i *identities) version(id wire.Identity) store.Version {
 	return store.Version{UID: types.UID(i.names.text(id.UID)), ResourceVersion: i.names.text(id.ResourceVersion)}
 }
 
-// peek returns the key and version of an undecoded object. It returns false if a quick look at the
-// bytes cannot determine them.
-func (i *identities) peek(format wire.Format, data []byte) (store.Key, store.Version, bool) {
-	id, ok := wire.Peek(format, data)
+// look returns the key, the version and the outline of an undecoded object. It returns false if a
+// quick look at the bytes cannot determine them.
+func (i *identities) look(format wire.Format, data []byte, withoutManagedFields bool) (store.Key, store.Version, wire.Outline, bool) {
+	o, ok := wire.Look(format, data, withoutManagedFields)
 	if !ok {
-		return store.Key{}, store.Version{}, false
+		return store.Key{}, store.Version{}, o, false
 	}
-	return i.key(id), i.version(id), true
+	return i.key(o.Identity), i.version(o.Identity), o, true
 }
 
 // arena converts bytes to strings, and stores many strings in one piece of memory.

@@ -22,7 +22,7 @@ type reading[T any] struct {
 // List reads a page one object at a time, as the data arrives. If take is not nil, it may receive
 // the items in order while the page arrives; these items are then missing from the page. List does
 // not close the response.
-func (r *Reader[T]) List(from *Response, skip Skip, take func(T)) (Page[T], wire.ListMeta, error) {
+func (r *Reader[T]) List(from *Response, skip Skip, take func(object T, hash uint64)) (Page[T], wire.ListMeta, error) {
 	format, body, err := from.open()
 	if err != nil {
 		return Page[T]{}, wire.ListMeta{}, err
@@ -56,13 +56,13 @@ func itemKind(meta wire.ListMeta) metav1.TypeMeta {
 }
 
 // items reads the items of a list.
-func (r *Reader[T]) items(list *wire.List, format wire.Format, skip Skip, take func(T)) (whole reading[T], err error) {
+func (r *Reader[T]) items(list *wire.List, format wire.Format, skip Skip, take func(T, uint64)) (whole reading[T], err error) {
 	var parts []*part[reading[T]]
 	var bad tally
 	r.Pool.keepAll()
 	decoding := newPipeline(r, r.Decoders, false, func(d *decoder[T], p *reading[T], batch *wire.Batch) {
 		for i := range batch.Frames {
-			d.item(p, format, batch.Frames[i].Object, skip.Shards, &bad)
+			d.item(p, format, &batch.Frames[i], skip.Shards, &bad)
 		}
 	})
 	var unchanged []store.Key
@@ -93,9 +93,9 @@ func (r *Reader[T]) items(list *wire.List, format wire.Format, skip Skip, take f
 
 // passing delivers decoded objects while a page is read, so that the whole page is never in memory.
 type passing[T any] struct {
-	take   func(T) // nil for no early delivery
-	parts  int     // delivered parts
-	passed int     // delivered objects
+	take   func(T, uint64) // nil for no early delivery
+	parts  int             // delivered parts
+	passed int             // delivered objects
 }
 
 // pass delivers the finished parts in order. It waits until the kind of the objects is known.
@@ -105,34 +105,49 @@ func (s *passing[T]) pass(parts []*part[reading[T]], kind metav1.TypeMeta) {
 	}
 	for s.parts < len(parts) && parts[s.parts].isDone() {
 		p := &parts[s.parts].result
-		for _, object := range p.Items {
+		for i, object := range p.Items {
 			setKind(object, kind)
-			s.take(object)
+			s.take(object, p.Hash(i))
 		}
 		s.parts++
 		s.passed += len(p.Items)
-		p.Items = nil
+		p.Items, p.Hashes = nil, nil
 	}
 }
 
-// dropHeld removes the items that the store holds from a batch, and appends their keys. The check
+// dropHeld removes from a batch the items that the store holds, and appends their keys. The check
 // is cheaper than handing the items to another goroutine.
 func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, skip Skip, keys []store.Key) []store.Key {
 	if skip.Holds == nil {
 		return keys
 	}
-	batch.Frames = slices.DeleteFunc(batch.Frames, func(frame wire.Frame) bool {
-		key, version, ok := d.ids.peek(format, frame.Object)
-		if !ok || !skip.Holds(key, version) {
-			return false
+	left := 0
+	for i := range batch.Frames {
+		frame := &batch.Frames[i]
+		if key, ok := d.isHeld(format, frame, skip); ok {
+			keys = append(keys, key)
+			continue
 		}
-		if from, _ := originOf(skip.Shards, format, frame.Object); from != inShard {
-			return false // the store was filled with other shards before
-		}
-		keys = append(keys, key)
-		return true
-	})
+		batch.Frames[left] = *frame
+		left++
+	}
+	clear(batch.Frames[left:])
+	batch.Frames = batch.Frames[:left]
 	return keys
+}
+
+// isHeld reports whether the store holds the object of a frame with the same content.
+func (d *decoder[T]) isHeld(format wire.Format, frame *wire.Frame, skip Skip) (store.Key, bool) {
+	key, version, outline, ok := d.ids.look(format, frame.Object, d.of.WithoutManagedFields)
+	if !ok {
+		return key, false
+	}
+	frame.Hash = outline.Hash() // for the decoder, if the store has another content
+	if !skip.Holds(key, version, frame.Hash) {
+		return key, false
+	}
+	from, _ := originOf(skip.Shards, format, frame.Object)
+	return key, from == inShard // else the store was filled with other shards before
 }
 
 // joined combines the parts of a page, in order.
@@ -145,9 +160,10 @@ func joined[T any](parts []*part[reading[T]]) reading[T] {
 	for _, p := range parts {
 		n += len(p.result.Items)
 	}
-	whole.Items = slices.Grow(whole.Items, n)
+	whole.Items, whole.Hashes = slices.Grow(whole.Items, n), slices.Grow(whole.Hashes, n)
 	for _, p := range parts {
 		whole.Items = append(whole.Items, p.result.Items...)
+		whole.Hashes = append(whole.Hashes, p.result.Hashes...)
 		whole.Rejections = append(whole.Rejections, p.result.Rejections...)
 		whole.OutOfShard += p.result.OutOfShard
 		whole.bare = whole.bare || p.result.bare
@@ -159,7 +175,8 @@ func joined[T any](parts []*part[reading[T]]) reading[T] {
 }
 
 // item adds an item of a list to a page.
-func (d *decoder[T]) item(p *reading[T], format wire.Format, data []byte, shards *Shards, bad *tally) {
+func (d *decoder[T]) item(p *reading[T], format wire.Format, frame *wire.Frame, shards *Shards, bad *tally) {
+	data := frame.Object
 	from, _ := originOf(shards, format, data)
 	if from == outOfShard {
 		p.OutOfShard++
@@ -183,6 +200,7 @@ func (d *decoder[T]) item(p *reading[T], format wire.Format, data []byte, shards
 	}
 	p.bare = p.bare || bare
 	p.Items = append(p.Items, decoded.object)
+	p.Hashes = append(p.Hashes, d.hash(format, frame))
 }
 
 // tally counts the undecodable items of a list. Their number is unlimited, so only the first 100

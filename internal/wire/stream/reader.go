@@ -23,6 +23,10 @@ type Reader[T Object] struct {
 	NewDecoder func(report func(error)) *decode.Decoder[T]
 	Unknown    func(*DecodeError) // for objects with fields that the type lacks; may be nil
 
+	// WithoutManagedFields says that the decoder drops metadata.managedFields. They are then no part
+	// of an object's content.
+	WithoutManagedFields bool
+
 	MaxObjectBytes int // 0 is the default
 	Decoders       int // the largest number of goroutines that decode a response; 0 is the default
 	Pool           *Pool[T]

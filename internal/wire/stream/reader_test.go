@@ -139,7 +139,7 @@ func TestItemsThatAreHeldCostNextToNothing(t *testing.T) {
 	r := configMapReader(t)
 	body := configMaps(n)
 	assertAllocations(t, n, mostAllocations(), func() {
-		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, Skip{Holds: func(store.Key, store.Version) bool { return true }}, nil)
+		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, Skip{Holds: func(store.Key, store.Version, uint64) bool { return true }}, nil)
 		require.NoError(t, err)
 		assert.Empty(t, p.Items)
 		require.Len(t, p.Held, n)
@@ -149,7 +149,7 @@ func TestItemsThatAreHeldCostNextToNothing(t *testing.T) {
 
 func TestItemsOfWhichSomeAreHeld(t *testing.T) {
 	const n = 100
-	odd := func(key store.Key, version store.Version) bool {
+	odd := func(key store.Key, version store.Version, _ uint64) bool {
 		return strings.HasSuffix(key.Name, "1") && version.UID != "" && version.ResourceVersion != ""
 	}
 	p, err := readItems(t, configMaps(n), Skip{Holds: odd}, nil)
@@ -172,7 +172,8 @@ func TestItemsArePassedOnWhileTheListComes(t *testing.T) {
 		var taken []string
 		body := strings.NewReader(configMaps(n))
 		early := false
-		p, err := r.items(wire.NewList(body, wire.JSON, 0), wire.JSON, Skip{}, func(object *corev1.ConfigMap) {
+		p, err := r.items(wire.NewList(body, wire.JSON, 0), wire.JSON, Skip{}, func(object *corev1.ConfigMap, hash uint64) {
+			assert.NotZero(t, hash)
 			early = early || body.Len() > 0
 			assert.Equal(t, "ConfigMap", object.Kind)
 			taken = append(taken, object.Name)
@@ -193,7 +194,7 @@ func TestItemsArePassedOnWhileTheListComes(t *testing.T) {
 
 func TestItemsWithoutAKindAreNotPassedOn(t *testing.T) {
 	p, err := configMapReader(t).items(wire.NewList(strings.NewReader(`{"items":[{"metadata":{"name":"a"}}],"metadata":{}}`), wire.JSON, 0), wire.JSON,
-		Skip{}, func(*corev1.ConfigMap) { t.Error("passed on") })
+		Skip{}, func(*corev1.ConfigMap, uint64) { t.Error("passed on") })
 	require.NoError(t, err)
 	assert.Len(t, p.Items, 1)
 }
@@ -203,7 +204,8 @@ func TestItemsAreNotPassedOnBeforeTheirKindIsKnownInFull(t *testing.T) {
 	require.Less(t, len(body), len(configMaps(3000)))
 	body = strings.TrimSuffix(strings.TrimSpace(body), "}") + `,"apiVersion":"v1"}`
 	n := 0
-	_, err := configMapReader(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, Skip{}, func(object *corev1.ConfigMap) {
+	_, err := configMapReader(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, Skip{}, func(object *corev1.ConfigMap, hash uint64) {
+		assert.NotZero(t, hash)
 		n++
 		require.Equal(t, metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, object.TypeMeta)
 	})

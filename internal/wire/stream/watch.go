@@ -38,7 +38,7 @@ const partsAhead = 4
 // watch-list; the watch then does not decode objects that the store holds.
 func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, response *Response, frames Frames, initial bool, skip Skip) *Watch[T] {
 	s := &Watch[T]{
-		of: r, response: response, frames: frames, held: gate{holds: skip.Holds, shards: skip.Shards}, shards: skip.Shards,
+		of: r, response: response, frames: frames, held: gate{holds: skip.Holds, shards: skip.Shards, withoutManagedFields: r.WithoutManagedFields}, shards: skip.Shards,
 		parts: make(chan *part[[]Event[T]], partsAhead), cancel: cancel,
 	}
 	if initial {
@@ -268,7 +268,7 @@ func (s *Watch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, 
 			e.Err = s.fail(frame, other)
 			return e, true
 		}
-		e.Object, e.ResourceVersion = decoded.object, decoded.version
+		e.Object, e.ResourceVersion, e.Hash = decoded.object, decoded.version, d.hash(format, frame)
 		e.Err = s.longVersion(e.ResourceVersion)
 		return e, true
 	}

@@ -186,7 +186,7 @@ func TestObjectsThatAreHeldKeepTheirPlaceAmongTheOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := ""
-			holds := func(key store.Key, version store.Version) bool {
+			holds := func(key store.Key, version store.Version, _ uint64) bool {
 				asked += key.Name
 				return version == store.Version{UID: "u", ResourceVersion: "1"}
 			}
@@ -216,7 +216,7 @@ func TestObjectsThatAreHeldOvertakeNothing(t *testing.T) {
 	for run := range slices.Chunk(events, 300) {
 		chunks = append(chunks, strings.Join(run, ""))
 	}
-	holds := func(_ store.Key, version store.Version) bool { return version.ResourceVersion == "1" }
+	holds := func(_ store.Key, version store.Version, _ uint64) bool { return version.ResourceVersion == "1" }
 	assert.Equal(t, want, happened(t, watchList(t.Context(), t, inChunks(0, chunks...), holds)))
 }
 
@@ -226,7 +226,7 @@ func TestObjectsThatAreHeldAreToldOfWhileTheyCome(t *testing.T) {
 		for i := range 5 {
 			chunks = append(chunks, added(configMap(i, 5000)))
 		}
-		s := watchList(t.Context(), t, inChunks(time.Second, chunks...), func(store.Key, store.Version) bool { return true })
+		s := watchList(t.Context(), t, inChunks(time.Second, chunks...), func(store.Key, store.Version, uint64) bool { return true })
 		begin := time.Now()
 		for i := range 5 {
 			p := <-s.parts
@@ -241,7 +241,7 @@ func TestObjectsThatAreHeldAreToldOfWhileTheyCome(t *testing.T) {
 func TestNobodyAsksWhatIsHeldOnceTheStoreChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		holds := func(store.Key, store.Version) bool { asked++; return true }
+		holds := func(store.Key, store.Version, uint64) bool { asked++; return true }
 		s := watchList(t.Context(), t, inChunks(time.Second, added(configMap(0, 5000)), added(configMap(1, 5000))), holds)
 		first := <-s.parts
 		require.Len(t, first.result[0].Held, 1)
@@ -258,7 +258,7 @@ func TestNobodyAsksWhatIsHeldOnceAllHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := inChunks(time.Second, versioned("ADDED", "a", "1"), closingEvent, versioned("ADDED", "b", "1"))
 		asked := ""
-		s := watchList(t.Context(), t, body, func(key store.Key, _ store.Version) bool { asked += key.Name; return true })
+		s := watchList(t.Context(), t, body, func(key store.Key, _ store.Version, _ uint64) bool { asked += key.Name; return true })
 		assert.Equal(t, []string{"=a", "*20", "+b1"}, happened(t, s))
 		assert.Equal(t, "a", asked)
 	})
@@ -274,7 +274,7 @@ func TestEventsThatAreHeldCostNextToNothing(t *testing.T) {
 	}
 	body := events.String() + closingEvent
 	assertAllocations(t, n, mostAllocations(), func() {
-		s := watchList(t.Context(), t, text(body), func(store.Key, store.Version) bool { return true })
+		s := watchList(t.Context(), t, text(body), func(store.Key, store.Version, uint64) bool { return true })
 		defer s.cancel()
 		var kept []store.Key
 		for p := range s.parts {
@@ -294,7 +294,7 @@ func TestNobodyAsksWhatIsHeldAfterABookmarkThatHidesAnotherEvent(t *testing.T) {
 	line := func(event string) string { return strings.TrimSpace(event) }
 	bookmark := `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}`
 	asked := ""
-	holds := func(key store.Key, version store.Version) bool {
+	holds := func(key store.Key, version store.Version, _ uint64) bool {
 		asked += key.Name
 		return version.ResourceVersion == "1"
 	}

@@ -170,10 +170,6 @@ func New(o Options) State {
 // the first list.
 func (p State) Position() string { return p.position }
 
-// Unavailable reports whether the server cannot list at the position: the version expired, or the
-// server is behind it. The next list may then be older than the store.
-func (p State) Unavailable() bool { return p.unavailable }
-
 // Probing reports whether the requested page is a probe: a list of the one object that changed
 // last. It shows whether the server was restored from a backup.
 func (p State) Probing() bool { return p.phase == probing }

@@ -88,7 +88,7 @@ type provider[T Object] interface {
 
 // Wants tells a source which objects the reflector needs.
 type Wants[T Object] struct {
-	Holds  HoldsFunc // if not nil: skip objects that the store holds
+	Holds  HoldsFunc // if not nil: skip objects that the store holds with the same content
 	Shards *Shards   // skip objects outside these shards
 	// Sharding says whether the server or the client selects the shards, according to the last
 	// list.
@@ -96,7 +96,7 @@ type Wants[T Object] struct {
 	// Take, if it is not nil, may receive the items of a list in order, while the list arrives.
 	// These items are then missing from the page. If the list fails, the items that take received
 	// are void.
-	Take func(T)
+	Take func(object T, hash uint64)
 	// Probe is not nil if the list is a probe: see reflector-R6. It reports whether the page
 	// contradicts earlier answers.
 	Probe func(Page[T]) bool
