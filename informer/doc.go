@@ -53,7 +53,8 @@
 //     bounded by the number of objects that exist or that it got. [WithQueue] changes that.
 //   - informer-I6: An object that was deleted and created again is a deletion and an addition, even
 //     if the watch was broken at that time.
-//   - informer-I7: A relist sends no events for unchanged objects. Only subscribers with
+//   - informer-I7: A relist sends no events for unchanged objects, and a Modification for an object
+//     with another content, also under the same resource version (store-S9). Only subscribers with
 //     [WithResync] get unchanged objects again, and the events are marked as resyncs.
 //   - informer-I8: If a handler returns an error or panics, its event is retried after a back-off.
 //     Events of other objects continue. An error made by [eventqueue.Permanent] is reported, and

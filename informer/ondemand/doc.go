@@ -34,10 +34,20 @@
 //     after its start asks once more.
 //   - ondemand-D4: [Objects] keeps at most [WithMaxObjects] objects and [WithMaxBytes] bytes. It
 //     evicts the least recently used objects first.
-//   - ondemand-D5: A kept object costs no request as long as its metadata does not change.
+//   - ondemand-D5: A kept object costs no request as long as its metadata does not change and is
+//     not listed again.
 //   - ondemand-D6: With [NewOwned], objects of the second cache cost no request. Reads of an object
 //     never go back, also while one of the two watches is behind and while an object begins or
 //     ceases to belong to the second cache.
+//   - ondemand-D7: A later list of the metadata begins an epoch: it follows an expired version, a
+//     restored server or a broken watch, and then the server may show the other parts of an object
+//     differently, although its metadata is the same. Get fetches objects of an earlier epoch
+//     again. With scopes, this concerns the objects of the scope that was listed.
+//
+// When a definition gets a default or another conversion, the API server ends its watches and
+// expires their versions, so that such a list follows. Where only the answers of a conversion
+// webhook change, the watch goes on, or is resumed without a list. Then Objects keeps what it has
+// until the next list or change, as an informer of client-go does.
 //
 // # Concurrency
 //

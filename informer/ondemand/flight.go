@@ -18,7 +18,8 @@ var errAbandoned = errors.New("client ended by runtime.Goexit")
 type flight[T any] struct {
 	waiting int // guarded by Objects.mu
 	cancel  context.CancelFunc
-	// outdated is true if the owned objects had the object meanwhile. Guarded by Objects.mu.
+	// outdated is true if the owned objects had the object meanwhile, or if the metadata was listed
+	// again. Its object is only for the callers that wait already. Guarded by Objects.mu.
 	outdated bool
 	done     chan struct{}
 	object   T     // set before done is closed, as is err
@@ -49,7 +50,7 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own
 		return nil, false, ErrClosed
 	}
 	f = o.flights[key]
-	if own = f == nil; own {
+	if own = f == nil || f.outdated; own {
 		if object, ok := o.peekLocked(key); ok {
 			return o.landedLocked(key, object), own, nil // stored since the caller looked
 		}
@@ -94,6 +95,7 @@ func (o *Objects[T]) forgetLocked(key store.Key, f *flight[T]) {
 func (o *Objects[T]) fly(ctx context.Context, key store.Key, f *flight[T]) {
 	f.err = errAbandoned // unless the client returns
 	defer o.land(key, f)
+	defer context.AfterFunc(o.closing, f.cancel)()
 	f.object, f.err = o.ask(ctx, key)
 }
 

@@ -16,7 +16,10 @@ type follower[T, M Object] struct {
 func (*follower[T, M]) Start(*store.Snapshot[M]) {}
 
 // Commit implements [store.Follower]. After a list, an object that was newer than its metadata may
-// belong to a lost history, because the server was restored from a backup.
+// belong to a lost history, because the server was restored from a backup. After another list than
+// the first, the server may also show the other parts of an object differently than before, at the
+// same version: see ondemand-D7. So no object stays, and no later caller gets the answer to an
+// earlier request.
 func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	o := f.of
 	upTo := commit.ObservedVersion
@@ -35,14 +38,26 @@ func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range commit.Changes {
-		key := commit.Changes[i].Key
-		if object, ok := o.recent.get(key); ok && o.current(key, object) != nil {
+		change := &commit.Changes[i]
+		key, reshown := change.Key, change.Type == store.Modification && versionOf(change.Prior) == change.Version
+		if object, ok := o.recent.get(key); ok && (reshown || o.current(key, object) != nil) {
 			o.recent.drop(key)
 		}
+		if flight := o.flights[key]; flight != nil && reshown {
+			flight.outdated = true
+		}
 	}
-	if commit.Origin == store.List {
-		o.recent.dropUnless(func(key store.Key, object T) bool {
-			return versionOf(object).Equal(o.meta(key).version)
-		})
+	if commit.Origin != store.List {
+		return
+	}
+	listed := func(key store.Key, version store.Version) bool {
+		return commit.Partition == nil || commit.Partition.Scope().Contains(key, version)
+	}
+	o.recent.dropUnless(func(key store.Key, object T) bool {
+		version := versionOf(object)
+		return version.Equal(o.meta(key).version) && (commit.Initial || !listed(key, version))
+	})
+	for _, flight := range o.flights {
+		flight.outdated = flight.outdated || !commit.Initial
 	}
 }

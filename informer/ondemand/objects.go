@@ -47,6 +47,8 @@ type Objects[T Object] struct {
 	floors   floors         // none without owned
 	stops    []func()       // end the followers
 	running  sync.WaitGroup
+	closing  context.Context // ends with Close, and ends the requests
+	end      context.CancelFunc
 
 	// mu protects the fields below it. The writer of the metadata takes it inside its own lock. A
 	// holder of mu may read the metadata.
@@ -83,6 +85,7 @@ func newObjects[T Object, C Client[T], M Object](clients func(namespace string) 
 		recent:  newRecent[T](limits),
 		flights: map[store.Key]*flight[T]{},
 	}
+	o.closing, o.end = context.WithCancel(context.Background())
 	o.meta = func(key store.Key) meta {
 		observed := o.observed.Load() // first, because the state must be as new
 		m := metaOf(metadata, key)
@@ -268,9 +271,7 @@ func (o *Objects[T]) Close() {
 	}
 	o.mu.Lock()
 	o.closed = true
-	for _, f := range o.flights {
-		f.cancel()
-	}
+	o.end()
 	o.recent = newRecent[T](o.limits)
 	o.mu.Unlock()
 	o.running.Wait()

@@ -242,7 +242,7 @@ func TestHistoryThatIsLostIsNotKept(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, listed, got.ResourceVersion)
 			require.NoError(t, cache.Replace([]*object{at("u", listed)}, "9"))
-			assert.Equal(t, 1, o.Stats().Kept, "a list that says the same changes nothing")
+			assert.Zero(t, o.Stats().Kept, "a later list may follow another definition: see ondemand-D7")
 		})
 	}
 }
@@ -474,4 +474,96 @@ func TestClose(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoClient)
 	_, err = New[*object, *backend, *object](Cluster(always(nil)), nil)
 	require.ErrorIs(t, err, ErrNoMetadata)
+}
+
+// The answer to a request shows the object as it was when the server got the request.
+func TestNobodyJoinsARequestOfBeforeARelist(t *testing.T) {
+	for name, change := range map[string]func(*store.Cache[*object]) error{
+		"a list": func(metas *store.Cache[*object]) error { return metas.Replace([]*object{at("u", "5")}, "2000") },
+		"a change of the metadata under its version": func(metas *store.Cache[*object]) error {
+			other := at("u", "5")
+			other.Payload = "another form"
+			return metas.Update(other)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				b := &backend{answers: func(_ context.Context, _ string, nth int) (*object, error) {
+					answer := at("u", "5")
+					answer.Payload = strconv.Itoa(nth)
+					if nth == 1 {
+						<-release
+					}
+					return answer, nil
+				}}
+				o, metas := on(t, b, []*object{at("u", "5")})
+				read := func() string {
+					got, err := o.Get(t.Context(), aKey)
+					assert.NoError(t, err)
+					return got.Payload
+				}
+				var early sync.WaitGroup
+				early.Go(func() { assert.Equal(t, "1", read()) })
+				synctest.Wait()
+				require.NoError(t, change(metas))
+				assert.Equal(t, "2", read(), "the first request is not joined")
+				close(release)
+				early.Wait()
+				assert.Equal(t, "2", read(), "its answer is not kept")
+				assert.Equal(t, 2, b.asked())
+				require.NoError(t, change(metas))
+				if name == "a list" {
+					assert.Equal(t, "3", read(), "each later list begins an epoch")
+				}
+			})
+		})
+	}
+}
+
+// A request that nobody may join any more still ends with Close.
+func TestCloseEndsARequestOfBeforeARelist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backend{answers: func(ctx context.Context, _ string, _ int) (*object, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}}
+		o, metas := on(t, b, []*object{at("u", "5")})
+		var readers sync.WaitGroup
+		for range 2 {
+			readers.Go(func() {
+				_, err := o.Get(t.Context(), aKey)
+				assert.ErrorIs(t, err, ErrClosed)
+			})
+			synctest.Wait()
+			require.NoError(t, metas.Replace([]*object{at("u", "5")}, "2000"))
+		}
+		assert.Equal(t, 2, b.asked())
+		o.Close()
+		readers.Wait()
+	})
+}
+
+func TestListOfOneScopeLeavesTheOtherObjects(t *testing.T) {
+	cache := store.New(store.ObjectKey[*object])
+	var parts []*store.Partition[*object]
+	for _, namespace := range []string{"m", "n"} {
+		p, err := cache.Partition(store.Scope{Namespace: namespace})
+		require.NoError(t, err)
+		require.NoError(t, p.Replace([]*object{storetest.New(namespace, "a", "u"+namespace, "5")}, "5"))
+		parts = append(parts, p)
+	}
+	clients := func(namespace string) *backend { return always(storetest.New(namespace, "a", "u"+namespace, "5")) }
+	o, err := New(clients, &cache.View)
+	require.NoError(t, err)
+	defer o.Close()
+	for _, namespace := range []string{"m", "n"} {
+		_, err := o.Get(t.Context(), store.Key{Namespace: namespace, Name: "a"})
+		require.NoError(t, err)
+	}
+	require.NoError(t, parts[0].Replace([]*object{storetest.New("m", "a", "um", "5")}, "6"))
+	_, ok := o.Cached(store.Key{Namespace: "m", Name: "a"})
+	assert.False(t, ok)
+	_, ok = o.Cached(store.Key{Namespace: "n", Name: "a"})
+	assert.True(t, ok)
 }

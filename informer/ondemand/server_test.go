@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/ondemand"
@@ -78,6 +79,47 @@ func TestSecretsOnDemand(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, "3", read())
 		assert.Equal(t, 3, gets())
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// The definition of a resource changes: the metadata stays, and the server shows the rest
+// differently.
+func TestObjectsAreFetchedAgainAfterARelist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(secret("a", "1")))
+		require.NoError(t, server.Create(secret("b", "1")))
+		clients, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		metas, err := metadata.NewForConfig(server.Config())
+		require.NoError(t, err)
+		inf := informer.NewMetadata[corev1.Secret](metas.Resource(corev1.SchemeGroupVersion.WithResource("secrets")))
+		whole, err := ondemand.New(clients.CoreV1().Secrets, inf.Cache())
+		require.NoError(t, err)
+		defer whole.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- inf.Run(ctx) }()
+		require.NoError(t, inf.WaitForSync(ctx))
+		read := func(name string) string {
+			got, err := whole.Get(ctx, store.Key{Namespace: "default", Name: name})
+			require.NoError(t, err)
+			return string(got.Data["token"])
+		}
+		assert.Equal(t, "1", read("a"))
+		assert.Equal(t, "1", read("b"))
+		require.NoError(t, server.Convert("secrets", func(object metav1.Object) {
+			object.(*corev1.Secret).Data["token"] = []byte("2")
+		}))
+		<-time.After(2 * time.Minute)
+		synctest.Wait()
+		server.ForgetRequests()
+		assert.Equal(t, "2", read("a"))
+		assert.Equal(t, "2", read("a"))
+		assert.Len(t, server.Requests(reflectortest.Verb("get")), 1, "an object is fetched when it is used")
+		assert.Equal(t, "2", read("b"))
 		cancel()
 		require.NoError(t, <-ended)
 	})
