@@ -164,6 +164,30 @@ var mutants = []mutant{{
 	with:  "change.Prior = change.Object",
 	tests: []string{"./eventqueue", "./informer"},
 }, {
+	name:  "feed: an equal version is an equal object",
+	file:  "internal/feed/selected.go",
+	text:  " && store.EqualContent(shown, best)",
+	with:  "",
+	tests: []string{"./informer"},
+}, {
+	name:  "clientgo: an equal version is an equal object",
+	file:  "informer/clientgo/feedhandler.go",
+	text:  " && store.EqualContent(prior, object)",
+	with:  "",
+	tests: []string{"./informer/clientgo"},
+}, {
+	name:  "ondemand: a later list keeps the objects",
+	file:  "informer/ondemand/follower.go",
+	text:  " && (commit.Initial || !listed(key, version))",
+	with:  " && (commit.Initial || true || !listed(key, version))",
+	tests: []string{"./informer/ondemand"},
+}, {
+	name:  "ondemand: callers join requests of before a list",
+	file:  "informer/ondemand/flight.go",
+	text:  "own = f == nil || f.outdated; own {",
+	with:  "own = f == nil; own {",
+	tests: []string{"./informer/ondemand"},
+}, {
 	name:  "feed: floors do not keep an older state out",
 	file:  "internal/feed/selected.go",
 	text:  "if from != nil && !restored && newer(floor, versionOf(best)) && from.lacks(key, floor) {",
@@ -266,12 +290,6 @@ var mutants = []mutant{{
 	with:  "_ = s.size",
 	tests: []string{"./reflector"},
 }, {
-	name:  "reflector: objects are not decoded although the version was reused",
-	file:  "reflector/request.go",
-	text:  "if !r.batching || r.protocol.Unavailable() ||",
-	with:  "if !r.batching ||",
-	tests: []string{"./reflector"},
-}, {
 	name:  "client: a scope that does not fit is not asked for again",
 	file:  "reflector/client/request.go",
 	text:  "(doubted || misfit(to) != nil) {",
@@ -360,6 +378,42 @@ var mutants = []mutant{{
 	file:  "store/sharing.go",
 	text:  "if number, _ := reached(version, \"1\"); !number {",
 	with:  "if number, _ := reached(version, \"1\"); false && !number {",
+	tests: []string{"./store"},
+}, {
+	name:  "store: a write moves the version beyond that of its batch",
+	file:  "store/write.go",
+	text:  " || lower(s.last, resourceVersion) {",
+	with:  " {",
+	tests: []string{"./store"},
+}, {
+	name:  "store: an object of another shard keeps the one of this shard that has its key",
+	file:  "store/replace.go",
+	text:  " && b.of.checkOwner(key, b.writes[at].version) == nil {",
+	with:  " {",
+	tests: []string{"./store"},
+}, {
+	name:  "store: an equal version is an equal object",
+	file:  "store/content.go",
+	text:  "if !hashed && !EqualContent(held.object, w.object) {",
+	with:  "if false {",
+	tests: []string{"./store", "./informer"},
+}, {
+	name:  "store: the hash of an object that is equal is not noted",
+	file:  "store/content.go",
+	text:  "held.hash = w.hash",
+	with:  "_ = w.hash",
+	tests: []string{"./store"},
+}, {
+	name:  "store: a write that repeats what is held ends an earlier one of its batch",
+	file:  "store/content.go",
+	text:  "if s.mutations[i].key == w.key {",
+	with:  "if s.mutations[i].key == w.key && false {",
+	tests: []string{"./store"},
+}, {
+	name:  "store: a write that repeats the one before it is a change",
+	file:  "store/apply.go",
+	text:  "	if e.repeated {",
+	with:  "	if e.repeated && false {",
 	tests: []string{"./store"},
 }, {
 	name:  "persist: a file that was being filled is complete",
