@@ -53,7 +53,10 @@ func in[T metav1.Object, C any](of C, object T) (C, error) {
 // Delete deletes the held object. If the object is already gone, that is no error, even if another
 // object has its name now. If the object is already being deleted, Delete sends no request.
 func Delete[T metav1.Object](ctx context.Context, client Deleter, held T) error {
-	if held.GetUID() == "" {
+	switch {
+	case isNil(held):
+		return failed("delete", held, errNil)
+	case held.GetUID() == "":
 		return failed("delete", held, ErrNoVersion)
 	}
 	if held.GetDeletionTimestamp() != nil {
@@ -84,6 +87,9 @@ func replaced(err error) bool {
 }
 
 func failed(what string, object metav1.Object, err error) error {
+	if isNil(object) {
+		return stream.Wrap(fmt.Sprintf("%s %T", what, object), err)
+	}
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 	return stream.Wrap(fmt.Sprintf("%s %T %s", what, object, key), err)
 }

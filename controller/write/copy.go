@@ -25,7 +25,7 @@ func Copy[T any](object T) T {
 
 func isNil(object any) bool {
 	v := reflect.ValueOf(object)
-	return v.Kind() == reflect.Pointer && v.IsNil()
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // copyInto sets one value to a deep copy of another of the same type.

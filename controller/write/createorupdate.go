@@ -9,6 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,18 +26,17 @@ import (
 // Otherwise change gets a new object with only the key, and CreateOrUpdate creates that object. If
 // change returns an error, CreateOrUpdate sends no request and returns that error.
 //
-// An object that the cache does not have yet can exist. The server then answers "already exists";
-// return that error from the reconcile function to retry the key.
+// An object can exist although the cache does not have it: the cache is late, or it has a selector and
+// somebody removed the label. The server then refuses the creation, and CreateOrUpdate reads the object
+// and patches that. change can protect the object of another owner: see [Own]. An object that is being
+// deleted stays an "already exists"; return that error from the reconcile function to retry the key. A
+// client without the method Get gets that error for every such object.
 func CreateOrUpdate[T metav1.Object](ctx context.Context, of interface {
 	Creator[T]
 	Patcher[T]
 }, held T, key store.Key, change func(T) error) (T, error) {
 	if value := reflect.ValueOf(held); value.IsValid() && !value.IsZero() {
-		want := Copy(held)
-		if err := change(want); err != nil {
-			return held, failed("change", held, err)
-		}
-		return Patch(ctx, of, held, want)
+		return update(ctx, of, held, change)
 	}
 	var none T
 	t := reflect.TypeFor[T]()
@@ -50,9 +50,42 @@ func CreateOrUpdate[T metav1.Object](ctx context.Context, of interface {
 		return none, failed("change", object, err)
 	}
 	created, err := of.Create(ctx, object, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return adopt(ctx, of, object, change, err)
+	}
 	if err != nil {
 		return none, failed("create", object, err)
 	}
 	ownwrites.Report(ctx, ownwrites.Write{Object: created, Created: true})
 	return created, nil
+}
+
+// update patches what change changes.
+func update[T metav1.Object](ctx context.Context, of Patcher[T], held T, change func(T) error) (T, error) {
+	want := Copy(held)
+	if err := change(want); err != nil {
+		return held, failed("change", held, err)
+	}
+	return Patch(ctx, of, held, want)
+}
+
+// adopt reads the object that prevents a creation, and patches that. refusal is the server's answer to
+// the creation.
+func adopt[T metav1.Object](ctx context.Context, of Patcher[T], object T, change func(T) error, refusal error) (none T, err error) {
+	of, err = in(of, object)
+	if err != nil {
+		return none, failed("create", object, err)
+	}
+	reads, ok := of.(getter[T])
+	if !ok {
+		return none, failed("create", object, fmt.Errorf("pass the object as held, which the cache does not have, or may have a selector against: %w", refusal))
+	}
+	live, err := reads.Get(ctx, object.GetName(), metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return none, failed("read the existing", object, fmt.Errorf("%w; after: %w", err, refusal))
+	case live.GetDeletionTimestamp() != nil:
+		return none, failed("create", object, fmt.Errorf("the object of that name is being deleted: %w", refusal))
+	}
+	return update(ctx, of, live, change)
 }

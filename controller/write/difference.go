@@ -3,72 +3,235 @@ package write
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// difference returns the merge patch that turns held into want.
-func difference[T metav1.Object](held, want T) (map[string]any, error) {
-	if p := reflect.ValueOf(held); p.Kind() == reflect.Pointer && p.Pointer() == reflect.ValueOf(want).Pointer() {
-		return nil, ErrSame
-	}
-	if reflect.DeepEqual(held, want) {
-		return nil, nil // encoding both took two thirds of an operator's restart
-	}
-	before, err := json.Marshal(held)
-	if err != nil {
-		return nil, err
-	}
-	after, err := json.Marshal(want)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Equal(before, after) {
-		return nil, nil // nil beside empty, or quantities in another form
-	}
-	return differenceOf(before, after)
+// difference is a change of an object, as the JSON of the object before and after it.
+type difference struct {
+	shape         shape
+	before, after map[string]any
+	held          reflect.Value // zero if only a part of the object is compared
 }
 
-func differenceOf(held, want []byte) (map[string]any, error) {
-	before, err := fieldsOf(held)
-	if err != nil {
-		return nil, err
+// differenceOf compares the held object with the wanted one.
+func differenceOf[T metav1.Object](held, want T) (d difference, err error) {
+	switch of := reflect.ValueOf(held); {
+	case isNil(held) || isNil(want):
+		return d, errNil
+	case of.Kind() == reflect.Pointer && of.Pointer() == reflect.ValueOf(want).Pointer():
+		return d, ErrSame
+	case reflect.DeepEqual(held, want):
+		return d, nil // encoding both took two thirds of an operator's restart
+	default:
+		d.shape, d.held = shapeOf(of.Type()), of
 	}
-	after, err := fieldsOf(want)
-	if err != nil {
-		return nil, err
+	if d.before, err = documentOf(d.shape, held); err != nil {
+		return d, err
 	}
-	return patchOf(before, after), nil
+	d.after, err = documentOf(d.shape, want)
+	return d, err
 }
 
-// fieldsOf reads a document, and keeps numbers as text. The default, float64, has only 53 bits for
-// an int64: a change could be missed, or another number sent.
-func fieldsOf(document []byte) (fields map[string]any, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(document))
+// documentOf returns the JSON of an object without its managedFields. They belong to the server, and
+// entries that are no valid JSON, as protobuf can deliver them, would make the object unwritable.
+func documentOf(s shape, object metav1.Object) (map[string]any, error) {
+	if _, generic := object.(runtime.Unstructured); !generic && len(object.GetManagedFields()) > 0 {
+		object = Copy(object)
+		object.SetManagedFields(nil)
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	document, err := decodeDocument(data)
+	if err != nil {
+		return nil, err
+	}
+	if metadata, ok := document["metadata"].(map[string]any); ok {
+		delete(metadata, "managedFields")
+	}
+	s.withoutNulls(document)
+	return document, nil
+}
+
+// decodeDocument reads a document, and keeps numbers as text. The default, float64, has only 53 bits
+// for an int64: a change could be missed, or another number sent.
+func decodeDocument(data []byte) (document map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	return fields, decoder.Decode(&fields)
+	return document, decoder.Decode(&document)
 }
 
-// patchOf returns the merge patch of RFC 7386 that turns one document into another.
-func patchOf(before, after map[string]any) map[string]any {
-	patch := map[string]any{}
-	for name := range before {
-		if _, ok := after[name]; !ok {
-			patch[name] = nil
+// member is one member of an object that differs.
+type member struct {
+	field
+	name       string
+	old, value any
+	had, has   bool
+}
+
+// objects returns the members of both values, if both are objects.
+func (m *member) objects() (old, value map[string]any, ok bool) {
+	old, was := m.old.(map[string]any)
+	value, is := m.value.(map[string]any)
+	return old, value, was && is
+}
+
+// lists returns the items of both values, and whether a list changes, comes or goes.
+func (m *member) lists() (old, value []any, ok bool) {
+	old, was := m.old.([]any)
+	value, is := m.value.([]any)
+	return old, value, is && (was || !m.had) || was && !m.has
+}
+
+// changes returns the members that differ, sorted by name.
+func (s shape) changes(before, after map[string]any) iter.Seq[*member] {
+	return func(yield func(*member) bool) {
+		for name := range union(before, after) {
+			m := &member{name: name}
+			m.field, _ = s.member(name)
+			m.old, m.had = before[name]
+			m.value, m.has = after[name]
+			if _, wasObject := m.old.(map[string]any); wasObject && !m.has && m.field.value {
+				// The tag omitzero leaves out a struct whose last member is removed. That is no reason to
+				// remove the members that it does not show.
+				m.value, m.has = map[string]any{}, true
+			}
+			if (m.had != m.has || !reflect.DeepEqual(m.old, m.value)) && !yield(m) {
+				return
+			}
 		}
 	}
-	for name, value := range after {
-		old, had := before[name]
-		if had && reflect.DeepEqual(old, value) {
-			continue
+}
+
+// mergePatch returns the merge patch of RFC 7386 that turns one document into another.
+func mergePatch(s shape, before, after map[string]any) map[string]any {
+	patch := map[string]any{}
+	for m := range s.changes(before, after) {
+		patch[m.name] = m.value
+		if old, value, ok := m.objects(); ok {
+			patch[m.name] = mergePatch(m.shape, old, value)
 		}
-		oldFields, wasObject := old.(map[string]any)
-		fields, isObject := value.(map[string]any)
-		if wasObject && isObject {
-			value = patchOf(oldFields, fields)
-		}
-		patch[name] = value
 	}
 	return patch
+}
+
+// needsOperations reports whether a merge patch cannot express a change without a loss: it replaces
+// whole lists, and cannot store a null.
+//
+// A new list below an object of which held shows nothing is for the merge patch. The server may not
+// have that object, as with the first conditions of a status, and only a merge patch makes it.
+func needsOperations(s shape, before, after map[string]any, shown bool) bool {
+	for m := range s.changes(before, after) {
+		_, wasList := m.old.([]any)
+		_, isList := m.value.([]any)
+		if old, value, ok := m.objects(); ok && needsOperations(m.shape, old, value, showsValue(old)) ||
+			!ok && (m.has && hasNull(m.value) || wasList || isList && (m.had || shown)) {
+			return true
+		}
+	}
+	return false
+}
+
+// union returns the names of both objects, sorted.
+func union(a, b map[string]any) iter.Seq[string] {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(names)
+	return slices.Values(slices.Compact(names))
+}
+
+// showsValue reports whether a value has more than the zeros that a struct prints for absent members.
+func showsValue(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, v := range value {
+			if showsValue(v) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		return len(value) > 0
+	default:
+		return !isZero(value)
+	}
+}
+
+func isZero(scalar any) bool {
+	return scalar == nil || scalar == "" || scalar == false || scalar == json.Number("0")
+}
+
+// hasNull reports whether a value is null, or has one inside.
+func hasNull(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, v := range value {
+			if hasNull(v) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, hasNull)
+	}
+	return false
+}
+
+// lostNull returns the path of a null in wanted data that written data, the server's answer, does not
+// have, although held did not have it either.
+func lostNull(at path, held, want, written any) (lost path) {
+	switch want := want.(type) {
+	case map[string]any:
+		held, _ := held.(map[string]any)
+		written, _ := written.(map[string]any)
+		for name := range union(want, nil) {
+			if old, had := held[name]; had && reflect.DeepEqual(old, want[name]) {
+				continue
+			}
+			if got, has := written[name]; want[name] == nil && (!has || got != nil) {
+				return at.with(name)
+			}
+			if lost := lostNull(at.with(name), held[name], want[name], written[name]); lost != nil {
+				return lost
+			}
+		}
+	case []any:
+		written, _ := written.([]any)
+		for i, item := range want {
+			if hasNull(item) && !slices.ContainsFunc(written, func(w any) bool { return item == nil && w == nil || item != nil && lostNull(at.with(i), nil, item, w) == nil }) {
+				return at.with(i)
+			}
+		}
+	}
+	return nil
+}
+
+// path is the place of a value in a document: names and indexes.
+type path []any
+
+func (p path) with(step any) path { return append(slices.Clip(p), step) }
+
+// String returns the path as errors of Kubernetes show it: spec.rules[0].
+func (p path) String() string {
+	var text []byte
+	for _, step := range p {
+		switch step := step.(type) {
+		case int:
+			text = fmt.Appendf(text, "[%d]", step)
+		default:
+			if len(text) > 0 {
+				text = append(text, '.')
+			}
+			text = fmt.Append(text, step)
+		}
+	}
+	return string(text)
 }

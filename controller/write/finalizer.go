@@ -27,6 +27,9 @@ var ErrDeleting = errors.New("object is being deleted: it can get no finalizer")
 // an error, the object stays. Return that error from the reconcile function to retry the key. With
 // an error, Finalize returns the held object.
 func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string, cleanup func(ctx context.Context, object T) error) (current T, alive bool, err error) {
+	if isNil(held) {
+		return held, false, failed("finalize", held, errNil)
+	}
 	if held.GetDeletionTimestamp() == nil {
 		if current, err = AddFinalizer(ctx, client, held, finalizer); err != nil {
 			return held, false, err
@@ -48,6 +51,9 @@ func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, f
 // AddFinalizer adds a finalizer to the held object, unless it has it, and returns the resulting
 // object.
 func AddFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string) (T, error) {
+	if isNil(held) {
+		return held, failed("add finalizer "+finalizer+" to", held, errNil)
+	}
 	if slices.Contains(held.GetFinalizers(), finalizer) {
 		return held, nil
 	}
@@ -61,6 +67,9 @@ func AddFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held 
 // an object that is being deleted, the server then deletes the object. It is no error if the object
 // is already gone.
 func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string) (T, error) {
+	if isNil(held) {
+		return held, failed("remove finalizer "+finalizer+" from", held, errNil)
+	}
 	if !slices.Contains(held.GetFinalizers(), finalizer) {
 		return held, nil
 	}
@@ -74,5 +83,5 @@ func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], he
 }
 
 func setFinalizers[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizers []string) (T, error) {
-	return send(ctx, client, held, map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+	return sendMetadata(ctx, client, held, "finalizers", held.GetFinalizers(), finalizers)
 }

@@ -43,6 +43,9 @@ func Own[O, T metav1.Object](owner O, kind schema.GroupVersionKind, object T) er
 // Adopt is [Own] for an existing object: it patches the held object, unless the object already
 // belongs to the owner.
 func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, kind schema.GroupVersionKind, held T) (T, error) {
+	if isNil(held) || isNil(owner) {
+		return held, failed("adopt", held, errNil)
+	}
 	if metav1.IsControlledBy(held, owner) {
 		return held, nil
 	}
@@ -50,11 +53,14 @@ func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, 
 	if err != nil {
 		return held, err
 	}
-	return send(ctx, client, held, map[string]any{"metadata": map[string]any{"ownerReferences": refs}})
+	return sendMetadata(ctx, client, held, "ownerReferences", held.GetOwnerReferences(), refs)
 }
 
 // owned returns the owner references of an object with the owner as its controller.
 func owned(owner metav1.Object, kind schema.GroupVersionKind, object metav1.Object) ([]metav1.OwnerReference, error) {
+	if isNil(owner) || isNil(object) {
+		return nil, failed("own", object, errNil)
+	}
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 	if owner.GetNamespace() != "" && owner.GetNamespace() != object.GetNamespace() {
 		return nil, stream.Wrap(fmt.Sprintf("%s, owned by %s in %s", key, owner.GetName(), owner.GetNamespace()), ErrOtherNamespace)

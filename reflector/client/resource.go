@@ -212,6 +212,25 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	return object, nil
 }
 
+// GetJSON is [Resource.Get] for the object's JSON, which also has the members that T does not show.
+func (r *Resource[T]) GetJSON(ctx context.Context, name string, opts metav1.GetOptions) ([]byte, error) {
+	resource, namespace, err := r.place(ctx, "")
+	if err != nil {
+		return nil, r.failed("get", "", name, err)
+	}
+	request := r.one("GET", resource, namespace).Name(name).SpecificallyVersionedParams(&opts, parameters, metaVersion)
+	a, err := r.ask(ctx, "GET", request)
+	if err != nil {
+		return nil, r.failed("get", namespace, name, r.failedOne(resource, namespace, err))
+	}
+	defer a.Close()
+	data, err := a.ReadAll(r.options.maxObjectBytes)
+	if err != nil {
+		return nil, r.failed("get", namespace, name, err)
+	}
+	return data, nil
+}
+
 // List returns a page of objects. It returns a [*DecodeError] if one of them does not fit T, and a
 // [*ResponseError] if the response is not a list.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*ResourceList[T], error) {

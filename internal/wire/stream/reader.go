@@ -41,7 +41,7 @@ type Reader[T Object] struct {
 // Object reads a response that is one object. It also returns the object's key, because the methods
 // of the object may panic.
 func (r *Reader[T]) Object(from *Response) (object T, key store.Key, err error) {
-	data, err := from.all(r.MaxObjectBytes)
+	data, err := from.ReadAll(r.MaxObjectBytes)
 	if err != nil {
 		return object, key, err
 	}

@@ -92,8 +92,8 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// all returns the whole body.
-func (a *Response) all(limit int) ([]byte, error) {
+// ReadAll returns the whole body, of at most limit bytes; 0 is the default.
+func (a *Response) ReadAll(limit int) ([]byte, error) {
 	if limit == 0 {
 		limit = wire.DefaultLimit
 	}

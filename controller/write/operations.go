@@ -1,0 +1,353 @@
+package write
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// operation is one operation of a JSON patch, RFC 6902.
+type operation struct {
+	Op    string          `json:"op"`
+	From  string          `json:"from,omitempty"`
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// planner plans the JSON patch of a difference. Its indexes are those of the held lists, so the patch
+// has to carry the held version.
+//
+// Without the server's document, each step that depends on what held does not show has a test before
+// it, and the server refuses the patch if one fails:
+//
+//   - An item that changes, moves or goes has its key, or else what is shown of it. A list has as
+//     many items as are shown. So no step reaches another item, also if a transform of the informer
+//     changed the list.
+//   - An unclear item has no other members than those that are shown.
+//   - An object or a list that is made does not exist yet.
+//
+// With the server's document, these conditions are checked here, and no test is sent.
+type planner struct {
+	known bool // the server's document is at hand
+	held  reflect.Value
+	steps []operation
+
+	lists, unclear []path // that change, for errors
+}
+
+// errUnclear means that the plan needs the server's document.
+var errUnclear = errors.New("a null in a list cannot be tested")
+
+// plan returns the operations that turn the held document into the wanted one. live is the server's
+// document at held's version, or nil.
+func (d *difference) plan(live map[string]any) (*planner, error) {
+	p := &planner{known: live != nil, held: d.held}
+	return p, p.object(nil, d.shape, live, d.before, d.after)
+}
+
+func (p *planner) step(op string, at path, value any) error {
+	data, err := json.Marshal(value)
+	p.steps = append(p.steps, operation{Op: op, Path: pointer(at), Value: data})
+	return err
+}
+
+func (p *planner) remove(at path) {
+	p.steps = append(p.steps, operation{Op: "remove", Path: pointer(at)})
+}
+
+// object plans the change of an object's members.
+func (p *planner) object(at path, s shape, live, before, after map[string]any) error {
+	for m := range s.changes(before, after) {
+		current, exists := live[m.name]
+		if err := p.member(at.with(m.name), m, current, exists); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// member plans the change of one member. current is the server's value.
+func (p *planner) member(at path, m *member, current any, exists bool) error {
+	if items, wanted, ok := m.lists(); ok {
+		p.lists = append(p.lists, at)
+		return p.list(at, m, current, items, wanted)
+	}
+	if !m.has {
+		if !p.known || exists {
+			p.remove(at)
+		}
+		return nil
+	}
+	before, isUpdate := m.old.(map[string]any)
+	after, isObject := m.value.(map[string]any)
+	now, currentIsObject := current.(map[string]any)
+	switch {
+	case !isObject || m.had && !isUpdate:
+	case p.known && currentIsObject, !p.known && isUpdate:
+		return p.object(at, m.shape, now, before, after)
+	case !p.known: // members that the struct does not show could be there
+		if err := p.step("test", at, nil); err != nil {
+			return err
+		}
+	}
+	return p.step("add", at, m.value)
+}
+
+// list plans the change of a list.
+func (p *planner) list(at path, m *member, current any, held, want []any) error {
+	live, ok := current.([]any)
+	if p.known && (len(live) != len(held) || current != nil && !ok) {
+		return &listError{at, ErrTransformed}
+	}
+	plain := !slices.ContainsFunc(held, isComposite) && !slices.ContainsFunc(want, isComposite)
+	switch {
+	case !plain && len(held) > 0:
+		if err := p.items(at, m.field, live, held, want); err != nil || m.has {
+			return err
+		}
+	case p.known:
+	case len(held) == 0 && !m.had && !isEmptyList(p.held, at):
+		if err := p.step("test", at, nil); err != nil {
+			return err
+		}
+	case slices.Contains(held, nil):
+		return errUnclear // the server's library panics
+	default:
+		if err := p.step("test", at, append([]any{}, held...)); err != nil {
+			return err
+		}
+	}
+	if !m.has {
+		p.remove(at)
+		return nil
+	}
+	return p.step("add", at, want)
+}
+
+func isComposite(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
+}
+
+// items plans the change of a list whose items may have members that the struct does not show.
+func (p *planner) items(at path, f field, live, held, want []any) error {
+	m := match(held, want, f.mergeKey)
+	stay := m.staying()
+	if err := p.secure(at, f, live, held, m, touched(held, want, m, stay)); err != nil {
+		return err
+	}
+	for j, i := range m.from {
+		if i < 0 || reflect.DeepEqual(held[i], want[j]) {
+			continue
+		}
+		var current map[string]any
+		if p.known {
+			current, _ = live[i].(map[string]any)
+		}
+		if err := p.object(at.with(i), f.shape.item(), current, held[i].(map[string]any), want[j].(map[string]any)); err != nil {
+			return err
+		}
+	}
+	return p.arrange(at, want, m, stay)
+}
+
+// touched returns the items of held that the change reaches, and those that others come to follow.
+func touched(held, want []any, m matching, stay map[int]bool) []bool {
+	touched := slices.Clone(m.gone)
+	for j, i := range m.from {
+		if i >= 0 && stay[i] {
+			touched[i] = touched[i] || !reflect.DeepEqual(held[i], want[j])
+			continue
+		}
+		if i >= 0 {
+			touched[i] = true
+		}
+		if j > 0 && m.from[j-1] >= 0 {
+			touched[m.from[j-1]] = true
+		}
+	}
+	return touched
+}
+
+// secure makes sure that the server has the list that held shows.
+func (p *planner) secure(at path, f field, live, held []any, m matching, touched []bool) error {
+	if !p.known {
+		p.length(at, len(held))
+	}
+	for i, item := range held {
+		switch below := at.with(i); {
+		case m.unclear[i]:
+			p.unclear = append(p.unclear, below)
+			switch {
+			case p.known && !f.shape.item().showsAll(live[i]):
+				return &listError{below, ErrAmbiguous}
+			case p.known:
+			case hasNullItem(item):
+				return errUnclear
+			default:
+				if err := p.step("test", below, item); err != nil {
+					return err
+				}
+			}
+		case p.known && m.key != "":
+			if current, _ := live[i].(map[string]any); !reflect.DeepEqual(current[m.key], item.(map[string]any)[m.key]) {
+				return &listError{below, ErrTransformed}
+			}
+		case p.known || !touched[i]:
+		case m.key != "":
+			if err := p.step("test", below.with(m.key), item.(map[string]any)[m.key]); err != nil {
+				return err
+			}
+		default:
+			if err := p.identify(below, item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// length tests that a list has n items. It appends a value, which has to come to stand at n.
+func (p *planner) length(at path, n int) {
+	end := pointer(at.with(n))
+	p.steps = append(p.steps, operation{Op: "add", Path: pointer(at.with("-")), Value: json.RawMessage("0")},
+		operation{Op: "test", Path: end, Value: json.RawMessage("0")}, operation{Op: "remove", Path: end})
+}
+
+// identify tests what is shown of an item. A zero is not tested: a struct also prints it for a member
+// that does not exist.
+func (p *planner) identify(at path, value any) error {
+	switch value := value.(type) {
+	case map[string]any:
+		for name := range union(value, nil) {
+			if err := p.identify(at.with(name), value[name]); err != nil {
+				return err
+			}
+		}
+	case []any:
+		if len(value) > 0 && !slices.ContainsFunc(value, isComposite) && !slices.Contains(value, nil) {
+			return p.step("test", at, value)
+		}
+		for i, item := range value {
+			if err := p.identify(at.with(i), item); err != nil {
+				return err
+			}
+		}
+	default:
+		if !isZero(value) {
+			return p.step("test", at, value)
+		}
+	}
+	return nil
+}
+
+// hasNullItem reports whether a list inside of a value has a null, on which the test of the server's
+// library panics.
+func hasNullItem(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, v := range value {
+			if hasNullItem(v) {
+				return true
+			}
+		}
+	case []any:
+		return slices.Contains(value, nil) || slices.ContainsFunc(value, hasNullItem)
+	}
+	return false
+}
+
+// arrange removes, moves and inserts items. Members that are not shown move with their item.
+func (p *planner) arrange(at path, want []any, m matching, stay map[int]bool) error {
+	var now []int // the list as it is after each step: indexes in held, or -1 for a new item
+	for i := range m.gone {
+		if !m.gone[i] {
+			now = append(now, i)
+		}
+	}
+	for i, gone := range slices.Backward(m.gone) {
+		if gone {
+			p.remove(at.with(i))
+		}
+	}
+	last := -1 // the index in now of the wanted item before
+	for j, i := range m.from {
+		switch {
+		case i < 0:
+			last++
+			now = slices.Insert(now, last, -1)
+			if err := p.step("add", at.with(last), want[j]); err != nil {
+				return err
+			}
+		case stay[i]:
+			last = slices.Index(now, i)
+		default:
+			from := slices.Index(now, i)
+			now = slices.Delete(now, from, from+1)
+			if from > last {
+				last++
+			}
+			now = slices.Insert(now, last, i)
+			if from != last {
+				p.steps = append(p.steps, operation{Op: "move", From: pointer(at.with(from)), Path: pointer(at.with(last))})
+			}
+		}
+	}
+	return nil
+}
+
+// isEmptyList reports whether a Go value has an empty list at a path, and not a nil one. JSON leaves
+// out both, but the server has the empty one.
+func isEmptyList(v reflect.Value, at path) bool {
+	for _, step := range at {
+		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		switch step := step.(type) {
+		case int:
+			if v.Kind() != reflect.Slice && v.Kind() != reflect.Array || step >= v.Len() {
+				return false
+			}
+			v = v.Index(step)
+		case string:
+			switch v.Kind() {
+			case reflect.Struct:
+				f, ok := fieldsOfStruct(v.Type())[step]
+				if !ok {
+					return false
+				}
+				var err error
+				if v, err = v.FieldByIndexErr(f.index); err != nil {
+					return false
+				}
+			default:
+				return false
+			}
+		}
+	}
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	return v.Kind() == reflect.Slice && !v.IsNil() && v.Len() == 0
+}
+
+// pointer returns a path as a JSON pointer, RFC 6901.
+func pointer(at path) string {
+	var text strings.Builder
+	for _, step := range at {
+		text.WriteByte('/')
+		switch step := step.(type) {
+		case int:
+			text.WriteString(strconv.Itoa(step))
+		case string:
+			text.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
+		}
+	}
+	return text.String()
+}

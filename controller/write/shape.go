@@ -1,0 +1,162 @@
+package write
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// shape is what a Go type shows of a JSON value. A nil type shows everything: it is that of
+// free-form data, such as an Unstructured, a map[string]any, or a type that encodes itself.
+type shape struct{ t reflect.Type }
+
+// field is one member that a struct shows.
+type field struct {
+	shape    shape
+	mergeKey string // of a list: the tag patchMergeKey, by which Kubernetes matches its items
+	index    []int  // for reflect.Value.FieldByIndex
+	value    bool   // a struct, and not a pointer: it is never absent, though JSON may leave out a zero
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// shapeOf returns the shape of a type.
+func shapeOf(t reflect.Type) shape {
+	for t != nil {
+		switch {
+		case t.Kind() == reflect.Interface, implements(t, jsonMarshaler), implements(t, textMarshaler):
+			return shape{}
+		case t.Kind() != reflect.Pointer:
+			return shape{t}
+		}
+		t = t.Elem()
+	}
+	return shape{}
+}
+
+func implements(t, i reflect.Type) bool { return t.Implements(i) || reflect.PointerTo(t).Implements(i) }
+
+// isStruct reports whether the shape names the members that it shows.
+func (s shape) isStruct() bool { return s.t != nil && s.t.Kind() == reflect.Struct }
+
+// member returns the member with a name, and whether the shape shows it.
+func (s shape) member(name string) (f field, shown bool) {
+	switch {
+	case s.t == nil:
+		return field{}, true
+	case s.t.Kind() == reflect.Map:
+		return field{shape: shapeOf(s.t.Elem())}, true
+	case s.t.Kind() == reflect.Struct:
+		f, shown = fieldsOfStruct(s.t)[name]
+		return f, shown
+	default:
+		return field{}, false
+	}
+}
+
+// item returns the shape of a list's items.
+func (s shape) item() shape {
+	if s.t != nil && (s.t.Kind() == reflect.Slice || s.t.Kind() == reflect.Array) {
+		return shapeOf(s.t.Elem())
+	}
+	return shape{}
+}
+
+// showsAll reports whether the shape names every member of a value, on all levels.
+func (s shape) showsAll(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, v := range value {
+			if f, shown := s.member(name); !shown || !f.shape.showsAll(v) {
+				return false
+			}
+		}
+	case []any:
+		for _, v := range value {
+			if !s.item().showsAll(v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// withoutNulls removes the members of structs that are null. Such a null stands for a nil pointer,
+// slice or map, so the member is absent. Nulls in free-form data and in maps stay.
+func (s shape) withoutNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, v := range value {
+			if v == nil && s.isStruct() {
+				delete(value, name)
+				continue
+			}
+			f, _ := s.member(name)
+			f.shape.withoutNulls(v)
+		}
+	case []any:
+		for _, v := range value {
+			s.item().withoutNulls(v)
+		}
+	}
+}
+
+// structs caches the members of structs: reflect.Type to map[string]field.
+var structs sync.Map
+
+func fieldsOfStruct(t reflect.Type) map[string]field {
+	if known, ok := structs.Load(t); ok {
+		return known.(map[string]field)
+	}
+	fields := map[string]field{}
+	addFields(fields, t, nil, map[reflect.Type]bool{})
+	structs.Store(t, fields)
+	return fields
+}
+
+// addFields adds the fields of a struct, and of the structs that it embeds without a name, as
+// encoding/json does: a field hides those of the same name in embedded structs.
+func addFields(fields map[string]field, t reflect.Type, at []int, within map[reflect.Type]bool) {
+	if within[t] {
+		return
+	}
+	within[t] = true
+	defer delete(within, t)
+	type embedded struct {
+		t  reflect.Type
+		at []int
+	}
+	var later []embedded
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		index := append(append([]int{}, at...), i)
+		if f.Anonymous && name == "" {
+			of := f.Type
+			if of.Kind() == reflect.Pointer {
+				of = of.Elem()
+			}
+			if of.Kind() == reflect.Struct {
+				later = append(later, embedded{of, index})
+				continue
+			}
+		}
+		if !f.IsExported() || f.Tag.Get("json") == "-" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		if _, hidden := fields[name]; !hidden {
+			fields[name] = field{shape: shapeOf(f.Type), mergeKey: f.Tag.Get("patchMergeKey"), index: index, value: f.Type.Kind() == reflect.Struct && shapeOf(f.Type).isStruct()}
+		}
+	}
+	for _, e := range later {
+		addFields(fields, e.t, e.at, within)
+	}
+}
