@@ -124,16 +124,22 @@ func mergePatch(s shape, before, after map[string]any) map[string]any {
 }
 
 // needsOperations reports whether a merge patch cannot express a change without a loss: it replaces
-// whole lists, and cannot store a null.
-//
-// A new list below an object of which held shows nothing is for the merge patch. The server may not
-// have that object, as with the first conditions of a status, and only a merge patch makes it.
-func needsOperations(s shape, before, after map[string]any, shown bool) bool {
+// whole lists, also those that held does not show, and cannot store a null.
+func needsOperations(s shape, before, after map[string]any) bool {
 	for m := range s.changes(before, after) {
 		_, wasList := m.old.([]any)
-		_, isList := m.value.([]any)
-		if old, value, ok := m.objects(); ok && needsOperations(m.shape, old, value, showsValue(old)) ||
-			!ok && (m.has && hasNull(m.value) || wasList || isList && (m.had || shown)) {
+		if old, value, ok := m.objects(); ok && needsOperations(m.shape, old, value) || !ok && (wasList || m.has && hasNullOrList(m.value)) {
+			return true
+		}
+	}
+	return false
+}
+
+// replacesLists reports whether a change needs operations for more than new lists.
+func replacesLists(s shape, before, after map[string]any) bool {
+	for m := range s.changes(before, after) {
+		_, wasList := m.old.([]any)
+		if old, value, ok := m.objects(); ok && replacesLists(m.shape, old, value) || !ok && (wasList || m.has && hasNull(m.value)) {
 			return true
 		}
 	}
@@ -185,6 +191,20 @@ func hasNull(value any) bool {
 	return false
 }
 
+func hasNullOrList(value any) bool {
+	switch value := value.(type) {
+	case nil, []any:
+		return true
+	case map[string]any:
+		for _, v := range value {
+			if hasNullOrList(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // lostNull returns the path of a null in wanted data that written data, the server's answer, does not
 // have, although held did not have it either.
 func lostNull(at path, held, want, written any) (lost path) {
@@ -206,7 +226,9 @@ func lostNull(at path, held, want, written any) (lost path) {
 	case []any:
 		written, _ := written.([]any)
 		for i, item := range want {
-			if hasNull(item) && !slices.ContainsFunc(written, func(w any) bool { return item == nil && w == nil || item != nil && lostNull(at.with(i), nil, item, w) == nil }) {
+			if hasNull(item) && !slices.ContainsFunc(written, func(w any) bool {
+				return item == nil && w == nil || item != nil && lostNull(at.with(i), nil, item, w) == nil
+			}) {
 				return at.with(i)
 			}
 		}

@@ -1,5 +1,5 @@
 // Package write has the writes of a reconcile function that stand on a client: patches with only the
-// changed fields, finalizers, owner references, safe deletions. The client is a [client.Resource],
+// changed members, finalizers, owner references, safe deletions. The client is a [client.Resource],
 // whose own methods create, update, patch, apply and delete, or a generated typed client. Each call
 // reports its write to the reconciler.
 //
@@ -49,6 +49,19 @@
 //     immediately before it: a Get, or a write with the object's UID and version.
 //   - write-W5: [Own] and [Adopt] take no object away from another controller.
 //   - write-W6: [Delete] deletes only the held object, and no other object with its name.
+//   - write-W7: [Patch], [Status], [CreateOrUpdate] and [Finalize] change the members that differ
+//     between held and want. Items of a list are the same item if the type's merge key says so
+//     (patchMergeKey; name, type, key, uid where all items have a distinct value), or else if what
+//     the struct shows of them is equal; order is kept. A matched item keeps the members that the
+//     struct does not name; an unmatched one is inserted or removed whole. A change for which this
+//     is ambiguous is refused with an error that names the path and what to do: name the field in
+//     the struct, Apply, or Update. Hidden members never move to another item.
+//   - write-W8: Reapply of a [client.Resource] sends nothing if held is the state that the server
+//     answered to the last equal Reapply.
+//
+// Lists of scalars, and lists whose struct names every member, are replaced as a whole. A list that an
+// informer's transform changed is refused with [ErrTransformed]. managedFields take no part. Apply is
+// outside of write-W7: it states a whole intent, and replaces an atomic list.
 //
 // # Concurrency
 //
@@ -60,6 +73,13 @@
 // Errors name the key, wrap the error of the server, and have at most 1 KiB. apierrors.IsConflict and
 // similar functions recognize wrapped errors. An object of another namespace than that of a Resource
 // is a [client.ErrOtherObject]. [*OwnedError] names the owner of an object. [ErrNoVersion], [ErrSame],
-// [ErrNotStatus], [ErrDeleting] and [ErrOtherNamespace] are mistakes of the caller. A redirect to
-// another server is a [client.RedirectError].
+// [ErrNotStatus], [ErrDeleting] and [ErrOtherNamespace] are mistakes of the caller. [ErrAmbiguous],
+// [ErrTransformed] and [ErrNullDropped] name the path of a change that the struct, the cache or the
+// server does not allow. A redirect to another server is a [client.RedirectError].
+//
+// # Code
+//
+// patch.go sends a difference, difference.go computes it, and shape.go knows what a type shows.
+// operations.go plans the JSON patch of lists, after match.go has matched their items. review.go is
+// for the answer that a plan did not apply.
 package write

@@ -76,7 +76,9 @@ func (m *modeler) text() string {
 	return fmt.Sprintf("x<%d>", m.unique)
 }
 
-func (m *modeler) chance(percent int) bool { return rapid.IntRange(1, 100).Draw(m.T, "chance") <= percent }
+func (m *modeler) chance(percent int) bool {
+	return rapid.IntRange(1, 100).Draw(m.T, "chance") <= percent
+}
 
 func (m *modeler) upTo(n int) int { return rapid.IntRange(0, n).Draw(m.T, "n") }
 
@@ -137,7 +139,9 @@ func (m *modeler) rule() any {
 	})
 }
 
-func (m *modeler) sub() any { return m.some(map[string]func() any{"text": func() any { return m.text() }}) }
+func (m *modeler) sub() any {
+	return m.some(map[string]func() any{"text": func() any { return m.text() }})
+}
 
 func (m *modeler) spec() map[string]any {
 	return m.some(map[string]func() any{
@@ -207,20 +211,20 @@ type edit struct {
 // edit draws an edit of a document that is shown.
 func (m *modeler) edit(shown any) (e edit) {
 	leaves := []path{{"text"}, {"sub", "text"}, {"plain", "text"}, {"labels", "a"}, {"labels", "c"}, {"free", "a"}, {"free", "deep", "b"}}
-	switch m.upTo(4) {
-	case 0:
+	switch rapid.SampledFrom([]string{"set", "remove", "list", "keyed list", "keyed list", "keyed list"}).Draw(m.T, "edit") {
+	case "set":
 		at, value := rapid.SampledFrom(leaves).Draw(m.T, "set"), any(m.text())
 		if at[0] == "free" && m.chance(50) {
 			value = rapid.SampledFrom([]any{nil, map[string]any{"on": true, "off": nil}, []any{map[string]any{"off": nil}}}).Draw(m.T, "free")
 		}
 		return edit{text: fmt.Sprintf("set %s to %v", at, value), at: at, does: func(any) any { return value }}
-	case 1:
+	case "remove":
 		at := rapid.SampledFrom(leaves).Draw(m.T, "remove")
 		if lookUp(shown, at) == nil {
 			return m.edit(shown)
 		}
 		return edit{text: "remove " + at.String(), at: at, does: func(any) any { return absent }}
-	case 2:
+	case "list":
 		return m.editList(shown, rapid.SampledFrom([]path{{"rules"}, {"grid"}, {"free", "list"}}).Draw(m.T, "list"))
 	default:
 		at := rapid.SampledFrom([]path{{"items"}, {"ports"}, {"byKey", "k"}}).Draw(m.T, "list")
@@ -257,7 +261,6 @@ func (m *modeler) editList(shown any, at path) edit {
 		switch last {
 		case "tags":
 		case "grid":
-			e.does = func(any) any { return []any{map[string]any{"text": value}} }
 			return edit{text: "insert in the grid", at: e.at, does: func(inner any) any {
 				return append(slices.Clone(inner.([]any)), map[string]any{"text": value})
 			}}
@@ -300,7 +303,7 @@ func shownOf(item any) any {
 	return item
 }
 
-// comparable returns a document without empty lists and objects in members: a Go value without them is
+// withoutEmpty returns a document without empty lists and objects in members: a Go value without them is
 // that with them.
 func withoutEmpty(value any) any {
 	switch value := value.(type) {

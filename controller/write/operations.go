@@ -34,6 +34,9 @@ type planner struct {
 	known bool // the server's document is at hand
 	held  reflect.Value
 	steps []operation
+	// zeros says that the server, too, prints the structs of which held shows nothing: it encodes the
+	// same Go type.
+	zeros bool
 
 	lists, unclear []path // that change, for errors
 }
@@ -44,7 +47,7 @@ var errUnclear = errors.New("a null in a list cannot be tested")
 // plan returns the operations that turn the held document into the wanted one. live is the server's
 // document at held's version, or nil.
 func (d *difference) plan(live map[string]any) (*planner, error) {
-	p := &planner{known: live != nil, held: d.held}
+	p := &planner{known: live != nil, held: d.held, zeros: d.shape.t != nil && strings.HasPrefix(d.shape.t.PkgPath(), "k8s.io/api/")}
 	return p, p.object(nil, d.shape, live, d.before, d.after)
 }
 
@@ -86,7 +89,7 @@ func (p *planner) member(at path, m *member, current any, exists bool) error {
 	now, currentIsObject := current.(map[string]any)
 	switch {
 	case !isObject || m.had && !isUpdate:
-	case p.known && currentIsObject, !p.known && isUpdate:
+	case p.known && currentIsObject, !p.known && isUpdate && (p.zeros || !m.field.value || showsValue(before)):
 		return p.object(at, m.shape, now, before, after)
 	case !p.known: // members that the struct does not show could be there
 		if err := p.step("test", at, nil); err != nil {

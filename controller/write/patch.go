@@ -24,7 +24,7 @@ var ErrNotStatus = errors.New("something else than the status differs, which the
 var errNil = fmt.Errorf("object is nil: %w", ErrNoVersion)
 
 // Patch changes the held object into the wanted one, and returns the server's object. It sends only
-// what differs in JSON, so everything that T does not show stays: see [write-W7]. Without a difference
+// what differs in JSON, so everything that T does not show stays, as write-W7 says. Without a difference
 // it returns held and sends no request. For a resource with a status subresource, the server ignores
 // differences in the status: see [Status].
 //
@@ -90,7 +90,7 @@ func sendMetadata[T metav1.Object, X any](ctx context.Context, client Patcher[T]
 		items []X
 		to    *map[string]any
 	}{{before, &d.before}, {after, &d.after}} {
-		metadata := map[string][]X{}
+		metadata := map[string]any{"uid": held.GetUID()} // so that it is known to exist
 		if len(side.items) > 0 {
 			metadata[name] = side.items
 		}
@@ -114,7 +114,7 @@ type patching[T metav1.Object] struct {
 }
 
 func (p *patching[T]) send(ctx context.Context) (written T, err error) {
-	if !needsOperations(p.shape, p.before, p.after, true) {
+	if !needsOperations(p.shape, p.before, p.after) {
 		return p.merge(ctx)
 	}
 	plan, err := p.plan(nil)

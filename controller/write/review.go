@@ -89,6 +89,9 @@ func (p *patching[T]) review(ctx context.Context, plan *planner, cause error) (n
 		if err := p.checkLists(live); err != nil {
 			return none, err
 		}
+		if !replacesLists(p.shape, p.before, p.after) {
+			return p.merge(ctx) // the server has none of these lists
+		}
 	}
 	at := plan.unclear
 	if len(at) == 0 {
@@ -137,7 +140,8 @@ func (p *patching[T]) checkLists(live T) error {
 
 func checkLists(at path, s shape, before, after, live map[string]any) error {
 	for m := range s.changes(before, after) {
-		if old, value, ok := m.objects(); ok {
+		old, _ := m.old.(map[string]any)
+		if value, isObject := m.value.(map[string]any); isObject && (old != nil || !m.had) {
 			below, _ := live[m.name].(map[string]any)
 			if err := checkLists(at.with(m.name), m.shape, old, value, below); err != nil {
 				return err

@@ -463,4 +463,40 @@ var mutants = []mutant{{
 	text:  "if !p.allows(r.Host) {",
 	with:  "if !p.allows(r.Host) && false {",
 	tests: []string{"./informer/inspect"},
+}, {
+	name:  "write: a change that may be another item is not tested",
+	file:  "controller/write/match.go",
+	text:  "case m.gone[i] && isNew:",
+	with:  "case m.gone[i] && isNew && false:",
+	tests: []string{"./controller/write"},
+}, {
+	name:  "write: the length of a list is not tested",
+	file:  "controller/write/operations.go",
+	text:  "\t\tp.length(at, len(held))",
+	with:  "\t\t_ = p.length",
+	tests: []string{"./controller/write"},
+}, {
+	name:  "write: an object that omitzero leaves out is removed",
+	file:  "controller/write/difference.go",
+	text:  "wasObject && !m.has && m.field.value {",
+	with:  "wasObject && !m.has && m.field.value && false {",
+	tests: []string{"./controller/write"},
+}, {
+	name:  "write: a null is left to the merge patch",
+	file:  "controller/write/difference.go",
+	text:  "!ok && (wasList || m.has && hasNullOrList(m.value)) {",
+	with:  "!ok && (wasList || m.value != nil && hasNullOrList(m.value)) {",
+	tests: []string{"./controller/write"},
+}, {
+	name:  "write: invalid managedFields are encoded",
+	file:  "controller/write/difference.go",
+	text:  "!generic && len(object.GetManagedFields()) > 0 {",
+	with:  "!generic && false {",
+	tests: []string{"./controller/write"},
+}, {
+	name:  "client: Reapply forgets which object it was",
+	file:  "reflector/client/reapply.go",
+	text:  "string(object.GetUID()) + \"/\" + object.GetResourceVersion()",
+	with:  "object.GetResourceVersion()",
+	tests: []string{"./reflector/client"},
 }}

@@ -69,7 +69,7 @@ func (r *Resource[T]) In(namespace string) *Resource[T] {
 	}
 	in := &Resource[T]{
 		rest: r.rest, patient: r.patient, timeout: r.timeout, resource: r.resource, namespace: namespace, name: r.name, kind: r.kind, finder: r.finder, options: r.options,
-		codec: r.codec, protobuf: r.protobuf, decoders: r.decoders, oneDecoders: r.oneDecoders,
+		codec: r.codec, protobuf: r.protobuf, answers: r.answers, decoders: r.decoders, oneDecoders: r.oneDecoders,
 		expected: expected{version: r.expected.version, generated: r.expected.generated, partial: r.expected.partial, given: r.expected.given, learned: r.expected.learned},
 	}
 	in.onlyJSON.Store(r.onlyJSON.Load())

@@ -51,8 +51,9 @@ type Resource[T source.Object] struct {
 	protobuf  bool        // requested from the server
 	onlyJSON  atomic.Bool // the server refused other content types
 
-	// The pools are of all views.
+	// The fields below are of all views.
 
+	answers     *answers
 	decoders    *stream.Pool[T] // of lists and watches
 	oneDecoders *stream.Pool[T] // of responses with one object
 }
@@ -138,7 +139,7 @@ func newResource[T source.Object](t reflect.Type, resource schema.GroupVersionRe
 	r := &Resource[T]{
 		resource: resource.Resource, namespace: namespace,
 		name: resource.GroupResource().String() + "/" + resource.Version, options: o,
-		decoders: new(stream.Pool[T]), oneDecoders: new(stream.Pool[T]),
+		answers: new(answers), decoders: new(stream.Pool[T]), oneDecoders: new(stream.Pool[T]),
 		expected: expected{learned: new(learned)},
 	}
 	if kind, err := kindOf(t, &o); err == nil && kind.GroupVersion() == resource.GroupVersion() {

@@ -64,8 +64,10 @@ func (r *Resource[T]) UpdateStatus(ctx context.Context, object T, opts metav1.Up
 // Kubernetes advises for controllers.
 //
 // The manager owns each field that the object's JSON contains. So make the object from the wanted
-// fields alone, and never from a cached object. Apply refuses the subresource "scale", which answers
-// another type.
+// fields alone, and never from a cached object. Apply states a whole intent: an atomic list, and each
+// list for which the schema names no key, is replaced as a whole, with the members of its items that T
+// does not show. write.Patch keeps these. [Resource.Reapply] sends nothing if nothing has changed since
+// the last time. Apply refuses the subresource "scale", which answers another type.
 func (r *Resource[T]) Apply(ctx context.Context, object T, opts metav1.ApplyOptions, subresources ...string) (T, error) {
 	patch := opts.ToPatchOptions()
 	return r.write(ctx, change[T]{what: "apply", verb: "PATCH", object: object, opts: &patch, dryRun: len(opts.DryRun) > 0, media: string(types.ApplyPatchType), subresources: subresources})

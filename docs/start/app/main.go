@@ -84,7 +84,8 @@ func run(ctx context.Context, config *rest.Config) error {
 				}
 				seen.Store(key, app.UID)
 			}
-			deployment, err := deployments.Client.Apply(ctx, app.deployment(), asApps)
+			held, _ := deployments.Informer.Cache().Get(key)
+			deployment, err := deployments.Client.Reapply(ctx, held, app.deployment(), asApps)
 			if err != nil {
 				return reconcile.Result{}, err // the manager logs it and retries with back-off
 			}

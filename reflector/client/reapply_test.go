@@ -1,0 +1,93 @@
+package client_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// write-W8: an equal apply to the state that the last equal one answered sends nothing.
+func TestReapplyAsksOnlyIfSomethingMayHaveChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		all, err := client.For[*corev1.ConfigMap](server.Config())
+		require.NoError(t, err)
+		ctx, by := t.Context(), metav1.ApplyOptions{FieldManager: "one"}
+		intent := func(value string) *corev1.ConfigMap {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}, Data: map[string]string{"a": value}}
+		}
+		reapply := func(held, object *corev1.ConfigMap, opts metav1.ApplyOptions, want int, why string) *corev1.ConfigMap {
+			t.Helper()
+			server.ForgetRequests()
+			got, err := all.Reapply(ctx, held, object, opts)
+			require.NoError(t, err)
+			assert.Len(t, server.Requests(reflectortest.Verb("patch")), want, why)
+			return got
+		}
+		first := reapply(nil, intent("1"), by, 1, "the object does not exist")
+		assert.Same(t, first, reapply(first, intent("1"), by, 0, "nothing has changed"))
+		reapply(first.DeepCopy(), intent("1"), by, 0, "the cache has it")
+		reapply(nil, intent("1"), by, 1, "the cache does not have it")
+		reapply(first, intent("1"), metav1.ApplyOptions{FieldManager: "one", Force: true}, 1, "another option")
+		reapply(first, intent("1"), metav1.ApplyOptions{FieldManager: "one", DryRun: []string{metav1.DryRunAll}}, 1, "a dry run")
+
+		other, err := all.In("ns").Get(ctx, "c", metav1.GetOptions{})
+		require.NoError(t, err)
+		other.Labels = map[string]string{"by": "another"}
+		changed, err := all.Update(ctx, other, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		answer := reapply(changed, intent("1"), by, 1, "somebody else has written it")
+		reapply(answer, intent("1"), by, 0, "which this was the answer to")
+		second := reapply(answer, intent("2"), by, 1, "another intent")
+		third := reapply(second, intent("1"), by, 1, "the earlier one again")
+
+		require.NoError(t, server.Delete(third.DeepCopy()))
+		again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+		require.NoError(t, server.Create(again))
+		again.ResourceVersion = third.ResourceVersion // as after a restored backup
+		reapply(again, intent("1"), by, 1, "another object has its name")
+
+		reapply(third, intent("1"), metav1.ApplyOptions{FieldManager: "two"}, 1, "another manager")
+		server.ForgetRequests()
+		elsewhere, err := client.For[*corev1.ConfigMap](server.Config())
+		require.NoError(t, err)
+		_, err = elsewhere.Reapply(ctx, third, intent("1"), by)
+		require.NoError(t, err)
+		assert.Len(t, server.Requests(reflectortest.Verb("patch")), 1, "another client")
+		_, err = all.Reapply(ctx, nil, nil, by)
+		assert.ErrorContains(t, err, "object is nil")
+		_, err = (*client.Resource[*corev1.ConfigMap])(nil).Reapply(ctx, nil, intent("1"), by)
+		assert.Error(t, err)
+	})
+}
+
+func TestViewsShareWhatReapplyRemembersWithinABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		all, err := client.For[*corev1.ConfigMap](server.Config())
+		require.NoError(t, err)
+		intent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+		by := metav1.ApplyOptions{FieldManager: "one"}
+		held, err := all.In("ns").Reapply(t.Context(), nil, intent, by)
+		require.NoError(t, err)
+		server.ForgetRequests()
+		_, err = all.In("ns").Reapply(t.Context(), held, intent, by)
+		require.NoError(t, err)
+		assert.Empty(t, server.Requests())
+
+		for n := range 3 * client.MaxAnswers {
+			client.Remember(all, fmt.Sprint(n), held)
+		}
+		assert.LessOrEqual(t, client.Remembered(all), 2*client.MaxAnswers)
+		_, err = all.In("ns").Reapply(t.Context(), held, intent, by)
+		require.NoError(t, err)
+		assert.Len(t, server.Requests(), 1, "forgotten")
+	})
+}
