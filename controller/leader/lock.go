@@ -205,6 +205,9 @@ type errSlow time.Duration
 
 func (e errSlow) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(e)) }
 
+// Is makes an errSlow a deadline: the error of the transport has the cause, and no DeadlineExceeded.
+func (e errSlow) Is(target error) bool { return target == context.DeadlineExceeded }
+
 // slow adds the cause to the error of a request that took too long.
 func slow(ctx context.Context, err error) error {
 	if cause, ok := context.Cause(ctx).(errSlow); ok && err != nil {

@@ -45,6 +45,8 @@ func TestDiscovery(t *testing.T) {
 # kubectl get telescopes, which are not installed
   GET /api: 304 Not Modified
   GET /apis: 304 Not Modified
+  GET /api: 200 OK
+  GET /apis: 200 OK
   no matches for kind "Telescope" in group "example.com"
 `, clustertest.Output(t, demo))
 }

@@ -33,7 +33,8 @@ func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		func() error { stopTwo = start("two"); return nil },
 		create("second"),
 		cluster.Say(out, "One stops:"),
-		func() error { err := stopOne(); <-time.After(time.Second); return err },
+		// Two asks the server whether its cache is behind before it works.
+		func() error { err := stopOne(); <-time.After(4 * time.Second); return err },
 		cluster.Say(out, "A ConfigMap is created:"),
 		create("third"),
 		func() error { return stopTwo() },

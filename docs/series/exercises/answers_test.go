@@ -44,9 +44,10 @@ requests: 0
 `, run(t, late))
 }
 
-// A failed queue keeps its events and merges new ones into them, and a new event of the object ends
-// the back-off. The addition of "a" was never acknowledged, so it stays an addition. Other objects
-// do not wait.
+// A failed queue keeps its events and merges new ones into them. A new event of the object brings the
+// next attempt forward, but only one in each back-off, because an object that changes all the time
+// would otherwise have no back-off at all: "three" waits for the end of the hour. The addition of "a"
+// was never acknowledged, so it stays an addition. Other objects do not wait.
 func TestFailing(t *testing.T) {
 	assert.Equal(t, `Addition of a: prior none, now one
   fails
@@ -55,6 +56,7 @@ Addition of b: prior none, now one
 Addition of a: prior none, now two
   fails
 -- a changes to three
+-- the hour ends
 Addition of a: prior none, now three
 `, run(t, failing))
 }

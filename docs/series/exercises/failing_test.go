@@ -10,8 +10,8 @@ import (
 )
 
 // Question 4: The handler fails on "a" until its text is "three", and the back-off is an hour. "b"
-// is created at the same time. A second later "a" changes to "two", and another second later to
-// "three". Does "b" wait? Which events of "a" does the handler get, and when?
+// is created at the same time. A second later "a" changes to "two", another second later to "three",
+// and then the hour ends. Does "b" wait? Which events of "a" does the handler get, and when?
 func failing(w *world) {
 	w.configMaps.Handle(handler(func(event eventqueue.Event[*corev1.ConfigMap]) error {
 		w.printEvent(event)
@@ -31,4 +31,6 @@ func failing(w *world) {
 	w.print("-- a changes to three")
 	w.update("a", "three")
 	settle()
+	w.print("-- the hour ends")
+	<-time.After(time.Hour)
 }
