@@ -15,10 +15,10 @@ import (
 // would exist for collections of objects too, where an event needs an object and its prior state.
 //
 // A key waits once. The earliest end of all delays counts, and the key is live if one of the calls
-// says so. A key that is out waits until its queue is settled. A key in back-off is hastened by a
-// live key without a delay, and by a delay that ends earlier, as queue-E11 says; a key that is not
-// live and has no delay waits with it. AddAfter does not write to the collection's cache, and does
-// nothing after [Collection.Close].
+// says so. A key that is out waits until its queue is settled. If the key is in back-off, a call with
+// live and no delay ends the back-off early, and so does a delay that is over earlier, but only once
+// in each back-off (queue-E11). A call without both waits for the end of the back-off. AddAfter does
+// not write to the collection's cache, and does nothing after [Collection.Close].
 func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live bool) {
 	c.lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,7 @@ const maxDelay = 100 * 365 * 24 * time.Hour
 // backoff is how long a key waits after it failed.
 type backoff struct{ base, limit time.Duration }
 
-// delay returns the wait after the given number of failures in a row, which is
-// at least 1.
+// delay returns the wait after the given number of failures in a row, which is at least 1.
 func (b backoff) delay(failures int) time.Duration {
 	d := b.base
 	for range failures - 1 {
@@ -96,9 +95,9 @@ func retryAfter(err error) time.Duration {
 // earlier.
 func (k *keyState[T]) backsOff() bool { return k.failures > 0 && k.out == nil && k.heapIndex >= 0 }
 
-// mayHasten reports whether an event may make a key ready before its time. Of each back-off, an
-// event shortens the wait once: without a bound, an object that changes all the time, perhaps by the
-// failing handler itself, would be retried without any back-off.
+// mayHasten reports whether an event may make a key ready before its time. An event shortens each
+// back-off only once: without that bound, an object that changes all the time, perhaps by the failing
+// handler itself, would be retried without any back-off.
 func (k *keyState[T]) mayHasten() bool { return !k.backsOff() || !k.hastened }
 
 // backOffLocked makes a key wait after a failure. An event that came during the failed attempt does

@@ -53,13 +53,14 @@
 //     or another shard owns it. For any other Deletion, the object was deleted, or a
 //     list lacked it.
 //   - queue-E10: A key in back-off or with a delay has one due time, the earliest, however often
-//     the key fails or is added. For a back-off, queue-E11 bounds that.
+//     the key fails or is added. How often an addition may come before the end of a back-off is
+//     queue-E11.
 //   - queue-E11: A failed key waits for the end of its back-off. An event that came before the
 //     failure, so during the failed attempt, does not shorten the wait. A later live event does,
 //     and so does the end of a delay of AddAfter, but only once: if that attempt fails too, the end
-//     of the back-off stays, and all further events wait for it. So a key that fails is handled at
-//     most twice in a back-off, however often its object changes, and no event waits longer than
-//     the back-off. If the error has the Retry-After of an API server, the back-off is at least that
+//     of the back-off stays where it was, and all further events wait for it. So a key that fails
+//     is handled at most twice in a back-off, however often its object changes, and no event waits
+//     longer than the back-off. If the error has the Retry-After of an API server, the back-off is at least that
 //     long, and nothing shortens it.
 //
 // # Order
@@ -91,9 +92,8 @@
 //   - Done, or the end of the loop's body, also by continue: the queue is acknowledged.
 //   - Fail, a panic or [runtime.Goexit] in the body: the queue is retried after a back-off
 //     that doubles with each failure of the key. A live event of the object may end the wait
-//     early, once in each back-off (queue-E11).
-//     A loop does not recover a panic. [Collection.Process] recovers it, and reports a panic
-//     or Goexit as an error.
+//     early, once in each back-off (queue-E11). A loop does not recover a panic.
+//     [Collection.Process] recovers it, and reports a panic or Goexit as an error.
 //   - Fail with an error made by [Permanent]: the queue is acknowledged, and its events are not
 //     retried.
 //   - Requeue, break or return without Done: the queue goes back to the front, and no failure is
@@ -135,11 +135,11 @@
 //	metrics                    Stats and WithObserver
 //
 // Live keys come before the others. A live key has an event of origin Watch, and any other key an
-// event of origin Resync. A failed key keeps its priority. A live key without a
-// delay hastens a key in back-off, once (queue-E11): client-go's Add does that each time, so a
-// handler that writes what it fails on is called again at once, for ever. In client-go, a delayed
-// addition comes in addition to an earlier one; here a key has one due time, the earliest. A handler that must not work on a key now calls
-// [Queue.Hold].
+// event of origin Resync. A failed key keeps its priority. A live key without a delay ends a back-off
+// early, but only once (queue-E11): client-go's Add does that each time, so a handler that writes what
+// it fails on is called again at once, for ever. In client-go, a delayed addition comes in addition
+// to an earlier one; here a key has one due time, the earliest. A handler that must not work on a key
+// now calls [Queue.Hold].
 //
 // # Closing and draining
 //

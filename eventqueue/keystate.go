@@ -22,12 +22,12 @@ type keyState[T any] struct {
 	// failures counts the failed attempts since the key was last acknowledged. err is the last
 	// error.
 	failures int32
-	// hastened is true if the key was handed out before backoffEnd. It is not handed out again
-	// before that time.
+	// hastened is true if the key was handed out before backoffEnd, or if a server asked for the wait.
+	// It is then not handed out again before that time.
 	hastened bool
 	err      error
-	// backoffEnd is when the back-off of the failed key ends, unless an event hastens the key. It
-	// has no meaning without a failure.
+	// backoffEnd is the end of the failed key's back-off, also if an event has brought the retry
+	// forward. It has no meaning without a failure.
 	backoffEnd time.Duration
 
 	// heapIndex is the key's place in the heap of delayed keys, or -1. A key in the heap has no place

@@ -74,8 +74,8 @@ func (q *Queue[T]) Done() { q.of.settle(q, outcome{how: done}) }
 // Fail puts the queue back. The collection retries it after a back-off, together with the events
 // that came meanwhile, which do not shorten the back-off. A later event may: see queue-E11. If err is
 // an API server's and has a Retry-After, the back-off is at least that long, and no event shortens it.
-// Events that [Queue.Each] completed do not come again. If Each completed all
-// events, Fail acknowledges the queue. [DrainError] reports err if draining ends before a retry.
+// Events that [Queue.Each] completed do not come again. If Each completed all events, Fail
+// acknowledges the queue. [DrainError] reports err if draining ends before a retry.
 //
 // If err is [Permanent], the collection gives the queue up: all its events do not come again. If
 // Each handled the queue, only the events up to the failed one do not come again.
