@@ -13,10 +13,13 @@ import (
 const maxCatchingUp = 64
 
 // CatchUp waits until the cache has every change that the server had at some time after since, in
-// each scope: see [reflector.KubernetesResourceReflector.CatchUp]. Reconcilers call it before their
-// first call. Call it in other code that works only while it leads, before an effect that cannot be
-// undone. It ignores scopes that are dropped meanwhile or not synced yet, and caches that no
-// reflector of this library fills.
+// each scope: see [reflector.KubernetesResourceReflector.CatchUp]. Reconcilers do that before their
+// first call. Other code that works only while it leads calls it with the time at which its term
+// began, before an effect that cannot be undone. With time.Now, CatchUp always asks the server.
+//
+// CatchUp returns an error if ctx ends earlier: give ctx a deadline. It ignores scopes that are
+// dropped meanwhile or not synced yet, and caches that no reflector of this library fills: for these
+// it returns nil without a proof.
 func (i *Informer[T]) CatchUp(ctx context.Context, since time.Time) error {
 	var mu sync.Mutex // protects errs
 	var errs []error

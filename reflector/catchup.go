@@ -29,8 +29,9 @@ var (
 )
 
 // CatchUp waits until the store has every change that the server had at some time after since. Call
-// it before an effect that cannot be undone, such as one outside of the cluster: a store is as fresh
-// as its watch, and a watch may be behind, or cut off without knowing it.
+// it before an effect that cannot be undone, such as one outside of the cluster, because a store is as
+// fresh as its watch, and a watch may be behind, or its connection may be dead. since is the time from
+// which the effect must take everything into account, such as the beginning of a leader's term.
 //
 // CatchUp returns at once if the store has the result of a consistent list, or of an earlier
 // CatchUp, that began at since or later. A consistent list is a list or watch-list at the newest

@@ -2,17 +2,17 @@ package reconcile
 
 import "slices"
 
-// failing is what a key remembers while its calls fail, so that no event of their own writes hastens
-// the retry. A function that writes its error into the status of its object and returns it would
-// otherwise be called again for that very write: 3,000 times a minute instead of about 20.
+// failing is what a key remembers while its calls fail, so that no event of their own writes ends
+// the back-off early. A function that writes its error into the status of its object and returns it
+// would otherwise be called again for that very write: 3,000 times a minute instead of about 20.
 //
 // A write counts as own if an event shows its UID and version. Such an event may hide a change of
-// another writer, for a write without a change has the version of the other writer's. The change is
-// then reconciled when the back-off ends. Therefore this test may be laxer than the one of
-// [IgnoreOwnWrites], which drops events.
+// another writer, because a write that changes nothing returns the version that the other writer
+// made. That change is then reconciled when the back-off ends, and not lost. So this test may be less
+// strict than the one of [IgnoreOwnWrites], which drops events.
 type failing struct {
-	// retried is true from the end of a failed call that reported writes to the begin of the next
-	// call. The queue has the key meanwhile.
+	// retried is true from the end of a failed call that reported writes to the beginning of the
+	// next call. The queue has the key meanwhile.
 	retried bool
 	wrote   []written // by the calls since the last success; without their objects
 }
@@ -44,13 +44,13 @@ func (f *failing) caused(t trigger) bool {
 	own := slices.ContainsFunc(f.wrote, func(w written) bool {
 		return w.version == t.of || w.deleted && w.version.uid == t.of.uid
 	})
-	// Events of an object come in order. Those of its earlier writes have come.
+	// Events of an object come in order, so those of its earlier writes have come.
 	f.wrote = slices.DeleteFunc(f.wrote, func(w written) bool { return !w.deleted && w.version.before(t.of) })
 	return own && f.retried
 }
 
-// hastens reports whether an event may end the back-off of its key. If not, the queue has the key,
-// and the retry after the back-off sees the change.
+// hastens reports whether an event may end the back-off of its key early. If not, the queue has the
+// key, and the retry after the back-off sees the change.
 func (r *run) hastens(t trigger) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

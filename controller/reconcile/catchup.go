@@ -14,13 +14,13 @@ import (
 // program starts all of them together.
 const startSpread = 5 * time.Second
 
-const behind = "caches may be behind the server, calls begin all the same: a call may see objects as they were before this process took over"
+const behind = "caches may be behind the server, but calls begin: a call may see objects as they were before this process took over; does the state of the informers show why?"
 
 // WithCatchUpTimeout sets how long Run waits at most, before its first call, until the caches have
-// reached the version that the server has then: see reconcile-R10. After that Run logs the reason,
-// and makes its calls with the caches as they are. The default is a minute: a dead connection is
-// detected by client-go in 45 seconds, and a server sends a bookmark each minute. With 0 or less,
-// Run does not wait.
+// what the server had at the beginning: see reconcile-R10. After that Run logs the reason, and makes
+// its calls with the caches as they are. The default is a minute, because client-go detects a dead
+// connection in 45 seconds, and a server sends a bookmark each minute. With 0 or less, Run does not
+// wait.
 func WithCatchUpTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.catchUp = d })
 }

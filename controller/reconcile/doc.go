@@ -31,9 +31,9 @@
 //     it is reconciled once more.
 //   - reconcile-R2: The reconciler makes no call before all informers have filled their caches. It
 //     then reconciles the key of every object in the primary cache, and every key that [Watch] maps
-//     to. It misses no change after that, except for changes that a predicate rejects and own
-//     writes that [IgnoreOwnWrites] ignores: after a change by another writer, a call begins. One
-//     call may cover many changes.
+//     to. It misses no change after that: after a change by another writer, a call begins, unless a
+//     predicate rejects the change. [IgnoreOwnWrites] leaves out own writes only. One call may cover
+//     many changes.
 //   - reconcile-R3: If the function returns an error, panics or calls runtime.Goexit, the key is
 //     retried after a back-off, which grows with each failure. An event that a reported write of
 //     the failed calls caused never shortens the back-off, nor does an event during the call, nor a
@@ -62,20 +62,20 @@
 //     object either, unless that object was deleted while the informer held it. Such a call is
 //     retried after an error. It is not repeated after a RequeueAfter, nor for a write that the
 //     caches do not show yet. Return an error to be called again.
-//   - reconcile-R10: Before its first call, Run waits until each cache has reached the version that
-//     the server had when the term began or later, so that a new leader sees what the one before
+//   - reconcile-R10: Before its first call, Run waits until each cache has every change of its
+//     objects that the server had when the term began, so that a new leader sees what the one before
 //     did. The same holds after a first list at version "0", which a lagging server may answer with
-//     an old state. The wait is bounded by [WithCatchUpTimeout], a minute by default; after that
-//     Run logs what it waited for and begins. It costs a list of one object for each informer, and
-//     a watch of three seconds if changes of other kinds have raised the version. A program that
-//     starts with consistent lists does not wait. Caches of servers without versions, of fake
-//     clients and of replays are not waited for.
+//     an old state. [WithCatchUpTimeout] bounds the wait; after that, Run logs what it waited for,
+//     and begins. The wait costs a list of one object for each informer, and a watch of three
+//     seconds if changes of other kinds have raised the version. A program that starts with
+//     consistent lists does not wait. Caches of servers without versions, of fake clients and of
+//     replays are not waited for.
 //
-// None of this holds between two processes: see packages leader and shard. R10 makes it likely and
-// not certain that a new leader knows the last writes of the other process: that process may send
-// one more, and the wait is bounded. A write that must not happen twice needs a name or a resource
-// version, so that the API server refuses the second one. An effect outside of the cluster needs a
-// request that proves that the object is still there: see write-W4.
+// None of this holds between two processes: see packages leader and shard. Because of reconcile-R10 a
+// new leader probably knows the last writes of the other process, but not certainly: that process may
+// send one more, and the wait is bounded. A write that must not happen twice needs a name or a
+// resource version, so that the API server refuses the second one. An effect outside of the cluster
+// needs a request that proves that the object is still there: see write-W4.
 //
 // # Concurrency
 //

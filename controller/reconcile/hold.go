@@ -68,11 +68,11 @@ func (r *run) holdLocked(key store.Key, s *state, unseen []wait, repeat bool) {
 }
 
 // maxBehind is how long a key waits for a cache that is certain to lack a write. A watch that works
-// brings the version within a minute, by a bookmark, and a server without bookmarks within some watches
-// of ten minutes, by a list. If neither comes in an hour, the version may be one of another cluster.
+// brings the version within a minute, by a bookmark. Without bookmarks it comes with a list, after
+// some watches of ten minutes. If neither comes in an hour, the version may be one of another cluster.
 const maxBehind = time.Hour
 
-const waitsOn = "key waits on, because a cache is behind what was written: does the state of its informer show why?"
+const waitsOn = "key waits on, because a cache is at an earlier version than the write: does the state of its informer show why?"
 
 // wait waits until the caches show the writes, and then ends the hold. An error ends the wait as
 // well.

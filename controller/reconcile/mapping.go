@@ -31,7 +31,7 @@ const (
 	clusterScoped
 )
 
-// scopeOf returns the scope of the kind of an object.
+// scopeOf returns the scope of the kind whose object has a key.
 func scopeOf(key store.Key) int32 {
 	if key.Namespace == "" {
 		return clusterScoped

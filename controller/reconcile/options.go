@@ -58,8 +58,8 @@ func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.controller = append(o.controller, controller.WithDrainTimeout(d)) })
 }
 
-// WithLogger sets the logger, which gets failures of the reconcile function at Error. The default
-// logs nothing.
+// WithLogger sets the logger, which gets failures of the reconcile function at Error, and at Warn why
+// a key or the first call waits for a cache. The default logs nothing.
 func WithLogger(logger *zap.Logger) Option {
 	return optionFunc(func(o *options) {
 		if logger != nil {
@@ -101,8 +101,8 @@ func WithTimeout(d time.Duration) Option {
 // generateName, that makes a second object. The logger says why the key waits, after the timeout and
 // then after twice the time.
 //
-// With 0 or less the key does not wait. That is right if calls write to another cluster than the one
-// that the informers watch, because versions of different clusters do not compare.
+// With 0 or less the key does not wait. Use that if calls write to another cluster than the one that
+// the informers watch, because versions of different clusters cannot be compared.
 func WithReadYourWritesTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.visibility = d })
 }
@@ -116,12 +116,12 @@ func WithReadYourWritesTimeout(d time.Duration) Option {
 // be a creation, or must carry the resource version that it replaces, which the server then checks.
 // [write.Patch], Status, Finalize and CreateOrUpdate do that by themselves; the methods of a
 // client.Resource do it for an object, or a patch in JSON, with a resource version. A write without
-// one may land on any state, and if it changes nothing, the server even answers with the other
-// writer's state. Its event triggers a reconcile, and so does that of a write by another client,
-// because [ExpectWrite] does not know what the write replaced.
+// one may replace any state, and if it changes nothing, the server even answers with the other
+// writer's state. So its event triggers a reconcile. The event of a write that only [ExpectWrite]
+// reports does so as well, because ExpectWrite does not know what the write replaced.
 //
-// Of an ignored event, the watch must have shown the state that the write replaced, and the key must
-// belong to that state as well. Events of lists, deletions, further events of the same version and
+// The watch must also have shown the state that the write replaced, and a mapping must have led from
+// that state to the same key. Events of lists, deletions, further events of the same version and
 // events after a gap trigger a reconcile.
 //
 // [write.Patch]: https://pkg.go.dev/github.com/kubereflector/kubereflector/controller/write#Patch

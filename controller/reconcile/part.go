@@ -2,8 +2,9 @@ package reconcile
 
 import "github.com/kubereflector/kubereflector/store"
 
-// If the primary informer has scopes, selectors or shards, they come and go. A key whose object was deleted is
-// then reconciled. A key whose object belongs, or now belongs, to another process is not.
+// Scopes, selectors and shards of the primary informer may leave this process while it runs. The
+// reconciler then reconciles a key without an object only if that object was deleted; if the object
+// merely left, another process is responsible for it.
 
 // noteEnd records whether the object of a key was deleted.
 func (r *run) noteEnd(t trigger) {

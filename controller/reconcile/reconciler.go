@@ -154,7 +154,8 @@ func (r *Reconciler[T]) warn(ctx context.Context) {
 }
 
 // Synced returns a channel that is closed when the first call may begin: all informers have filled
-// their caches and have caught up with the server, and the keys of their objects, or the keys that [Watch] maps them to, are queued.
+// their caches and have caught up with the server, and the keys of their objects, or the keys that
+// [Watch] maps them to, are queued.
 func (r *Reconciler[T]) Synced() <-chan struct{} { return r.synced }
 
 // WaitForSync waits for [Reconciler.Synced]. If ctx ends before, it returns the error of
@@ -228,11 +229,10 @@ func (r *Reconciler[T]) end() {
 }
 
 // Run waits until the informers are synced, and until their caches are current: see
-// [WithCatchUpTimeout]. It reconciles the key of every object that they hold,
-// and then the keys of changed objects, until ctx ends. It then continues with the queued keys, for
-// the time of [WithDrainTimeout], and returns when the last call has returned. If an informer ends,
-// Run gives up the keys that wait for a cache: let the informers end after the reconciler, as
-// package manager does. If the cause of ctx's end is [controller.ErrStopNow], Run begins no further
+// [WithCatchUpTimeout]. It reconciles the key of every object that they hold, and then the keys of
+// changed objects, until ctx ends. It then continues with the queued keys, for the time of
+// [WithDrainTimeout], and returns when the last call has returned. If an informer ends, Run gives up
+// the keys that wait for a cache: let the informers end after the reconciler, as package manager does. If the cause of ctx's end is [controller.ErrStopNow], Run begins no further
 // call, and the contexts of running calls end at once: see also [controller.WithHardStop].
 //
 // It returns nil if no work is left. It returns an [*eventqueue.DrainError] that names the keys
