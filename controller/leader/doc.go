@@ -40,28 +40,31 @@
 //     a lease cannot promise is below.
 //   - leader-L7: A candidate logs, once for each reason, why it does not lead, with the lease and its
 //     next try: the process that holds the lease, the former leader for which it waits, or the
-//     request that fails. Each of its requests has RenewDeadline to be answered.
+//     request that fails. Each of its requests fails if it has no answer within RenewDeadline.
 //
 // A candidate cannot detect two manual edits. It treats a one-second lease without a holder as
 // released, and an exact copy of a lease that it saw as that lease.
 //
-// So no process leads for one lease duration, 15 seconds by default, after each of these events:
-// the first start in a new cluster, the deletion of a lease, and the loss of a lease that still
-// names the process. WithTimes can shorten that. Taking a missing lease at once is not safe: a
-// candidate cannot tell a new cluster from a lease that was deleted while its leader is cut off from
-// the server. That leader works until leader-L3 ends it, and the server remembers no deleted object.
+// # Times without a leader
 //
-// The end by leader-L3 counts from the moment at which the leader sends a renewal, because the server may write
-// the lease right then. That has a price: a renewal must be answered within half of RenewDeadline, 5
-// seconds by default, or the leader loses its lease and becomes a candidate again. client-go counts
-// from the answer and keeps such a lease, although another process may lead by then. On a network
-// that slow, pass longer times to WithTimes.
+// A candidate waits for a lease duration, 15 seconds by default, in three cases (leader-L5): at the
+// first start in a new cluster, after the deletion of the lease, and if the lease still names the
+// candidate itself, from an earlier term. WithTimes can shorten that. Taking a missing lease at once
+// is not safe, because a candidate cannot tell a new cluster from a lease that was deleted while its
+// leader is cut off from the server. That leader works until leader-L3 ends it, and the server
+// remembers no deleted object.
+//
+// The time of leader-L3 counts from the moment at which the leader sends a renewal, because the server
+// may write the lease right then. That has a price: a renewal must be answered within half of
+// RenewDeadline, 5 seconds by default, or the leader loses its lease and becomes a candidate again.
+// client-go counts from the answer and keeps such a lease, although another process may lead by then.
+// On a network that slow, pass longer times to WithTimes.
 //
 // Every process needs an identity that no other process has. The name of a host is not enough.
 //
 // The caches of a process that takes over may be behind what the leader before did. Reconcilers
-// therefore catch up at the beginning of a term: see reconcile-R10. Another member that is led calls
-// [informer.Informer.CatchUp] itself.
+// therefore catch up at the beginning of a term: see reconcile-R10. A member of another kind has to
+// call [informer.Informer.CatchUp] itself.
 //
 // # Requests and permissions
 //

@@ -23,15 +23,15 @@ const (
 )
 
 // heldLock is the lock of one term. It knows since when the lease is certainly held. It ends the
-// term when another holder has the lease or the lease is gone. It keeps a candidate from a lease
-// that a leader may still believe in. Each request has a timeout of its own: without one, a request
-// without an answer blocks a candidate for ever, and with a common one a candidate never creates a
-// missing lease on a slow network, which takes three requests.
+// term when another holder has the lease or the lease is gone. It keeps a candidate from taking a
+// lease that a former leader may still count on. Each request has a timeout of its own: without one,
+// a request without an answer blocks a candidate for ever, and with a common one a candidate never
+// creates a missing lease on a slow network, because that takes three requests.
 type heldLock struct {
 	resourcelock.Interface
 	limit time.Duration // of a request
 	lease time.Duration // the duration of a lease
-	waits *waiting      // says why this process does not lead
+	waits *waiting      // logs why this process does not lead
 
 	// mu protects the fields below it.
 	mu       sync.Mutex
@@ -195,8 +195,8 @@ func (l *heldLock) doubt(record *resourcelock.LeaderElectionRecord) string {
 
 // Why a candidate waits for a lease duration although the lease names no other process.
 const (
-	missingLease = "the lease was missing and is created: if it was deleted, a former leader that is cut off believes in it for up to a lease duration"
-	freeLease    = "the lease has no holder, and no leader gave it up: it is new, or was edited, and a former leader that is cut off believes in it for up to a lease duration"
+	missingLease = "the lease was missing and is created: if it was deleted, a former leader that is cut off may work on for up to a lease duration"
+	freeLease    = "the lease has no holder, and no leader gave it up: it is new, or was edited, and a former leader that is cut off may work on for up to a lease duration"
 	ownLease     = "the lease names this process without a write of this term: an earlier term, or another process of this name, may last for up to a lease duration"
 )
 
@@ -241,14 +241,14 @@ func (l *heldLock) loss(record *resourcelock.LeaderElectionRecord) error {
 	return nil
 }
 
-// announce creates a lease without a holder. If the lease of a leader was deleted, the leader
-// believes in it for less than a lease duration, until it reads it again. All candidates wait for
-// that long, from the moment at which they see the new lease.
+// announce creates a lease without a holder. If the lease of a leader was deleted, that leader works
+// on for less than a lease duration, until it reads the lease again. All candidates wait for that
+// long, from the moment at which they see the new lease.
 //
-// Taking a missing lease at once would save the first leader of a new cluster those 15 seconds. But a
-// candidate cannot tell a lease that never was from one that was deleted a moment ago while its
-// leader is cut off from the server. The API has no memory of deleted objects that it could ask, and
-// neither the age of the namespace nor that of the candidate bounds the age of that leader's term.
+// Taking a missing lease at once would save the first leader of a new cluster those 15 seconds. The
+// package documentation says why that is not safe. A candidate cannot find out, either: the API keeps
+// no trace of deleted objects, and neither the age of the namespace nor that of the candidate bounds
+// the age of that leader's term.
 func (l *heldLock) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.limit, errSlow(l.limit))
 	defer cancel()

@@ -11,16 +11,16 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// waiting logs why a process does not lead. A candidate tries every RetryPeriod, so each reason is
-// logged once: that of a failing request until the request succeeds again, at most once a minute if
-// it fails now and then, and who holds the lease until that changes.
+// waiting logs why a process does not lead. A candidate tries every RetryPeriod, so it logs each
+// reason only once: who holds the lease, until that changes, and why a request fails, until the
+// request succeeds again. A request that fails now and then is logged at most once a minute.
 type waiting struct {
 	elector *Elector
 
-	mu     sync.Mutex // protects the fields below
-	holder string     // the reason or the holder that was logged last; empty while this process leads
-	failed map[failure]time.Time
-	works  map[string]bool // requests that succeeded since their last failure
+	mu     sync.Mutex            // protects the fields below
+	holder string                // the reason or the holder that was logged last; empty while this process leads
+	failed map[failure]time.Time // when each failure was logged last
+	works  map[string]bool       // requests that succeeded since their last failure
 }
 
 // failure is a request with the reason of its refusal. An error without a status, such as a refused
@@ -81,7 +81,7 @@ func (w *waiting) held(record *resourcelock.LeaderElectionRecord, why string) {
 		reason = "held by " + record.HolderIdentity
 	}
 	switch {
-	case reason == w.holder, why == freeLease && w.holder == missingLease:
+	case reason == w.holder, why == freeLease && w.holder == missingLease: // this process created it
 		return
 	case why == "" && record.HolderIdentity == "":
 		return // given up: it is taken now
