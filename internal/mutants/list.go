@@ -22,8 +22,8 @@ var mutants = []mutant{{
 }, {
 	name:  "leader: a record of an earlier process with this identity counts as held",
 	file:  "controller/leader/lock.go",
-	text:  "if record.HolderIdentity == l.Identity() || record.HolderIdentity == \"\" &&",
-	with:  "if record.HolderIdentity == \"\" &&",
+	text:  "case record.HolderIdentity == l.Identity():",
+	with:  "case record.HolderIdentity == l.Identity() && false:",
 	tests: []string{"./controller/leader"},
 }, {
 	name:  "leader: the short lease of another process is believed",
@@ -273,7 +273,7 @@ var mutants = []mutant{{
 	tests: []string{"./reflector"},
 }, {
 	name:  "eventqueue: a Retry-After does not set the back-off",
-	file:  "eventqueue/settle.go",
+	file:  "eventqueue/delay.go",
 	text:  "max(c.backoff.delay(int(k.failures)), o.least)",
 	with:  "c.backoff.delay(int(k.failures))",
 	tests: []string{"./eventqueue"},
@@ -334,8 +334,8 @@ var mutants = []mutant{{
 }, {
 	name:  "client: one object may have any size",
 	file:  "internal/wire/stream/reader.go",
-	text:  "from.all(r.MaxObjectBytes)",
-	with:  "from.all(1 << 40)",
+	text:  "from.ReadAll(r.MaxObjectBytes)",
+	with:  "from.ReadAll(1 << 40)",
 	tests: []string{"./internal/wire/stream", "./reflector/client", "./reflector"},
 }, {
 	name:  "reflectortest: a write to the whole object owns its status",
