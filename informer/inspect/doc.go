@@ -13,7 +13,8 @@
 //
 // The page is served only where you mount it. It is read-only: it answers GET and HEAD and no other
 // method. It does not authenticate its readers. Mount it only for readers that may read the objects
-// in the caches, as you would net/http/pprof. Put the page behind authentication, and do not serve it on a public address.
+// in the caches, as you would net/http/pprof. Put the page behind authentication, and do not serve it
+// on a public address.
 //
 // Open the page by an IP address or localhost, as with kubectl port-forward. For any other host, the
 // page answers 421 until [WithHosts] allows it: see inspect-N5.

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// WithHosts adds hosts by whose names readers may open the page, such as "debug.example.com".
-// Without a name, readers open it by an IP address or localhost. "*" allows each name: use it only
-// behind a proxy that authenticates readers and keeps the host of their requests.
+// WithHosts adds host names by which readers may open the page, such as "debug.example.com". A port,
+// and upper or lower case, do not matter. An IP address and localhost are always allowed. "*" allows
+// each name: use it only behind a proxy that authenticates readers and keeps the host of their
+// requests, because otherwise any website can read the page through a reader's browser.
 func WithHosts(names ...string) Option {
 	return optionFunc(func(p *Page) {
 		for _, name := range names {

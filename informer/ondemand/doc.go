@@ -39,10 +39,10 @@
 //   - ondemand-D6: With [NewOwned], objects of the second cache cost no request. Reads of an object
 //     never go back, also while one of the two watches is behind and while an object begins or
 //     ceases to belong to the second cache.
-//   - ondemand-D7: A later list of the metadata begins an epoch: it follows an expired version, a
-//     restored server or a broken watch, and then the server may show the other parts of an object
-//     differently, although its metadata is the same. Get fetches objects of an earlier epoch
-//     again. With scopes, this concerns the objects of the scope that was listed.
+//   - ondemand-D7: After a later list of the metadata, Get fetches objects again that it fetched
+//     before that list. Such a list follows an expired version, a restored server or a broken watch,
+//     and then the server may show the other parts of an object differently, although its metadata
+//     is the same. With scopes, this concerns the objects of the scope that was listed.
 //
 // When a definition gets a default or another conversion, the API server ends its watches and
 // expires their versions, so that such a list follows. Where only the answers of a conversion

@@ -7,9 +7,9 @@ const LongestPause = 10 * time.Second
 
 // Pace says when a question may be repeated whose last answer was that there is nothing. The first
 // repetition may follow at once, because the answer may come from a cache. The next ones follow
-// after a second, and later after a quarter of the time since the first one, at most [LongestPause]. So a
-// definition that is installed seconds after the start of a program is found within seconds, and one
-// that is never installed costs six questions a minute. The zero Pace is ready to use.
+// after a second, and later after a quarter of the time since the first one, at most [LongestPause].
+// So a definition that is installed seconds after the start of a program is found within seconds, and
+// one that is never installed costs six questions a minute. The zero Pace is ready to use.
 type Pace struct{ began, last time.Time }
 
 // Due reports whether it is time for the question. If so, it records that it is asked now. After

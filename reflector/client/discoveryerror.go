@@ -8,11 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// DiscoveryError means that discovery did not say which resource a kind has, so that a client of
-// [For] cannot send its request. The client asks again with the next request. An error of a REST
-// mapper is one, too. apierrors.IsForbidden and similar functions recognize the server's answer.
+// DiscoveryError means that discovery gave no answer, so that a client of [For] does not know the
+// resource of its kind and cannot send its request. The client asks again with the next request. An
+// error of a REST mapper becomes a DiscoveryError as well. apierrors.IsForbidden and similar functions
+// recognize the server's answer.
 //
-// That the server does not serve the kind is no DiscoveryError but a [reflector.ErrNotServed].
+// If the server answers that it does not serve the kind, the error is [reflector.ErrNotServed]
+// instead.
 type DiscoveryError struct {
 	// Kind is the kind whose resource the client needs.
 	Kind schema.GroupVersionKind

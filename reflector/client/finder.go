@@ -27,9 +27,10 @@ type found struct {
 //
 // What it remembers may become wrong: a CustomResourceDefinition can be deleted and created with
 // another scope, another plural, or another kind for the same plural (kubernetes/kubernetes#105394).
-// A request that the server refuses as unknown shows that, and so does an object of another kind.
-// But a request that the Resource refuses because of the scope never reaches the server. So find
-// takes a doubt about what it remembered, and asks discovery again before such a refusal.
+// A request for a resource that the server does not know shows that, and so does an object of another
+// kind. But a request that the Resource refuses because of the scope never reaches the server. So the
+// Resource passes the remembered answer to find as a doubt before it refuses, and find asks discovery
+// again.
 type finder struct {
 	kind schema.GroupVersionKind
 	from directory
@@ -82,9 +83,9 @@ func (f *finder) forget(resource string) {
 }
 
 // find returns the resource of the kind, and whether this call asked the directory for it. A doubt
-// is an earlier answer that something contradicts. It is asked for again, but not within
-// resetInterval: until then the doubted answer stands. If the server does not answer, the finder
-// returns the error and keeps what it knows.
+// is an earlier answer that something contradicts: if the finder still remembers it, find asks again,
+// at most once in resetInterval. Until then the doubted answer stands. If the server does not answer,
+// find returns the error, and the finder keeps what it knows.
 //
 // Only one goroutine at a time asks the directory: client-go's mapper holds a lock during
 // discovery, and a goroutine that waits for that lock does not notice the end of ctx. Callers can

@@ -111,10 +111,10 @@ func WithScheme(scheme *runtime.Scheme) ResourceOption {
 // list of the resources in the kind's group and version. The views of [Resource.In] share the answer.
 //
 // The Resource resets a mapper that supports it in three cases: the mapper twice does not know a
-// kind, or twice names a resource that the server does not know, or what it said does not fit a
-// request or an answer any more. All users of the mapper then wait for discovery, so a mapper is
-// reset after a second at the earliest, and once in ten seconds in the end: see client-C2. Without
-// this option the Resource requests the list again in the same cases.
+// kind, or twice names a resource that the server does not know, or its answer no longer fits a
+// request or an object. All users of the mapper then wait for discovery, so the Resource resets it
+// as seldom as client-C2 says. Without this option the Resource requests the list again in the same
+// cases.
 //
 // A shared deferred mapper serves one caller at a time. A caller that waits for another caller's
 // requests does not notice the end of its own context. The requests end with the other caller's

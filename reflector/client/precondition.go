@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// precondition returns the resource version that a write has to find on the server; else the server
-// answers with a conflict. It returns "" unless that is certain: a wrong one would let a reconciler
-// take another writer's state for its own.
+// precondition returns the resource version without which the server refuses a write. It returns ""
+// unless that is certain, because with a wrong version a reconciler would take another writer's state
+// for its own.
 func precondition(kind types.PatchType, data []byte) string {
 	if kind == types.JSONPatchType {
 		return testedVersion(data)

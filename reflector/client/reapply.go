@@ -10,17 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reapply is [Resource.Apply] for an object that may be in a cache. held is the object of the cache, or
-// nil. If held is the state that the server answered to the last equal Reapply of this client, Reapply
-// returns held and sends no request: server-side apply would change nothing in that state. Equal means
-// the same bytes, field manager, options and subresource.
+// Reapply is [Resource.Apply], except that it sends no request if server-side apply would change
+// nothing. held is the object of a cache, or nil if the cache has none. If held is the state that the
+// server answered to the last equal Reapply of this client, Reapply returns held. Equal means the same
+// bytes, field manager, options and subresource.
 //
-// Reapply sends the request if the object was written since, by anyone, so that it also undoes what
-// others changed; if the object was deleted and made again; and in the first call of a process. All
-// views of a client share what they remember: the hashes of the last 8,192 to 16,384 answers, in at
-// most 2 MiB.
+// Reapply sends the request if anyone has written the object since, so that it also undoes what others
+// changed; if the object was deleted and created again; and in the first call of a process. All views
+// of a client share what they remember: the hashes of the last 8,192 to 16,384 answers, in at most
+// 2 MiB.
 //
-// The object that Reapply returns may be the one that a cache and all its readers share.
+// Do not change the object that Reapply returns: it may be held, which the cache and all its readers
+// share.
 func (r *Resource[T]) Reapply(ctx context.Context, held, object T, opts metav1.ApplyOptions, subresources ...string) (T, error) {
 	if r == nil || source.IsNil(object) || len(opts.DryRun) > 0 {
 		return r.Apply(ctx, object, opts, subresources...)
@@ -49,8 +50,8 @@ func (r *Resource[T]) intent(object T, opts metav1.ApplyOptions, subresources []
 	return sha256.Sum256(all), err
 }
 
-// answers has the version of the server's answer for each intent that was applied. The maps have no
-// pointers, so the garbage collector does not look into them.
+// answers has, for each applied intent, the UID and version of the server's answer, as hashes. The maps
+// have no pointers, so the garbage collector does not look into them.
 type answers struct {
 	mu sync.Mutex // protects the fields below
 	// recent gets new answers, up to maxAnswers. It then replaces old.
