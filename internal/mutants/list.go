@@ -262,7 +262,7 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: the pause grows although the server says when to come back",
 	file:  "reflector/internal/protocol/reactions.go",
-	text:  "if pause > 0 && p.obeyed < maxObeyed {",
+	text:  "if pause > 0 && b.obeyed < maxObeyed {",
 	with:  "if false {",
 	tests: []string{"./reflector/internal/protocol"},
 }, {

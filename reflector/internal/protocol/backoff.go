@@ -45,6 +45,7 @@ const (
 type backoff struct {
 	limit        time.Duration
 	failures     int       // since it started anew
+	obeyed       int       // answers with a Retry-After since then that did not let the pause grow
 	healthySince time.Time // zero after a failure
 }
 
@@ -61,7 +62,10 @@ func (b *backoff) healed(now time.Time) bool {
 }
 
 // reset makes the next failure the first one.
-func (b *backoff) reset() { b.failures, b.healthySince = 0, time.Time{} }
+func (b *backoff) reset() { b.failures, b.obeyed, b.healthySince = 0, 0, time.Time{} }
+
+// obey records an answer with a Retry-After, which alone decides the pause.
+func (b *backoff) obey() { b.failures, b.obeyed, b.healthySince = 0, b.obeyed+1, time.Time{} }
 
 // next records a failure and returns the pause. The pause is a random time between MinBackoff and a
 // ceiling. The ceiling doubles with each failure, up to limit.

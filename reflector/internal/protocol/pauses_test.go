@@ -3,6 +3,7 @@ package protocol
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // patient is a reflector, and a server that answers as a test says.
@@ -183,6 +186,33 @@ func TestLongestPause(t *testing.T) {
 	assert.Equal(t, map[string]time.Duration{
 		"": MaxBackoff, "news": short, "a first 410": short, "a Retry-After of a second": short,
 	}, longest)
+}
+
+// TestAnObeyedRetryAfterBoundsLists refuses every watch after a list with a Retry-After of a second,
+// as a server does whose watch cache stays behind the other servers.
+func TestAnObeyedRetryAfterBoundsLists(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"behind":     apierrors.NewTimeoutError("Too large resource version: 2, current: 1", 1),
+		"not served": statusError(http.StatusNotFound, metav1.StatusReasonNotFound, "not found"),
+	} {
+		var status *apierrors.StatusError
+		require.ErrorAs(t, refusal, &status)
+		status.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+		p := newPatient(Options{})
+		began := p.now
+		for p.now.Sub(began) < 10*time.Minute {
+			switch p.pending.Do {
+			case Wait, Delay:
+				p.now = p.now.Add(p.pending.Pause)
+				p.take(Input{Kind: Elapsed}, 0.5)
+			case AskWatch:
+				p.take(Input{Kind: Failed, Err: refusal}, 0.5)
+			default:
+				p.answer("ok", 0.5)
+			}
+		}
+		assert.LessOrEqual(t, p.lists, 70, name)
+	}
 }
 
 // TestNoServerGetsRequestsWithoutEnd lets servers repeat what they do for ten minutes. A list

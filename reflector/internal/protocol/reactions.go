@@ -36,12 +36,11 @@ func (p *step) backOff(err error, b *backoff) {
 	p.stop(err)
 	p.phase = waiting
 	if b.healed(p.now) {
-		p.obeyed = 0
+		b.obeyed = 0
 	}
 	pause := retryAfter(err, p.dice)
-	if pause > 0 && p.obeyed < maxObeyed {
-		p.obeyed++
-		b.reset() // the server answers, so an outage is over
+	if pause > 0 && b.obeyed < maxObeyed {
+		b.obey() // the server answers, so an outage is over
 	} else {
 		growing := b.next(p.now, p.dice)
 		if p.listed.IsZero() && Classify(err) == NotServed {
@@ -52,7 +51,7 @@ func (p *step) backOff(err error, b *backoff) {
 		}
 		pause = max(pause, growing)
 	}
-	p.do(Action{Do: Wait, Err: err, Op: op, Pause: pause, Attempt: b.failures + p.obeyed})
+	p.do(Action{Do: Wait, Err: err, Op: op, Pause: pause, Attempt: b.failures + b.obeyed})
 }
 
 // askForLess handles the refusal of a page.
@@ -192,11 +191,8 @@ func (p *step) stop(err error) {
 
 // recovered records that the server sent something new, a list or an event, so that the next failure
 // of a request is the first one. It does not reset relists: a server that sends one event and then
-// refuses the version would get lists without end.
-func (p *step) recovered() {
-	p.failures.reset()
-	p.obeyed = 0
-}
+// refuses the version, even with a Retry-After, would get lists without end.
+func (p *step) recovered() { p.failures.reset() }
 
 // Op returns the operation of the current phase.
 func (p State) Op() Op {

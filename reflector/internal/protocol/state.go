@@ -67,8 +67,6 @@ type State struct {
 	failures   backoff // of requests
 	relists    backoff // of versions: lists after which a watch failed again
 	rejections backoff // of objects
-	// obeyed counts answers with a Retry-After since the last list or event.
-	obeyed int
 	// relistAt is the time of the next list to fetch an object that the store lacks; zero if it
 	// lacks none.
 	relistAt time.Time
