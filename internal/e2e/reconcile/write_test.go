@@ -23,7 +23,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -141,6 +143,31 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 		assert.True(t, apierrors.IsNotFound(err), "%v", err)
 		assert.False(t, finalize(held), "by an old cache: it may be cleaned twice")
 	})
+	t.Run("a null in free-form data", func(t *testing.T) {
+		type free struct {
+			metav1.TypeMeta   `json:",inline"`
+			metav1.ObjectMeta `json:"metadata"`
+			Spec              map[string]any `json:"spec,omitempty"`
+		}
+		all, err := client.For[*free](config, client.WithKind(bucketKind), client.WithRESTMapper(found))
+		require.NoError(t, err)
+		held, err := all.In(namespace).Create(ctx, &free{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: map[string]any{"values": map[string]any{"keep": true}}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		change := func(f *free) error {
+			f.Spec = map[string]any{"values": map[string]any{"keep": true, "off": nil, "list": []any{map[string]any{"off": nil}}}}
+			return nil
+		}
+		key := store.Key{Namespace: namespace, Name: "n"}
+		written, err := write.CreateOrUpdate(ctx, all, held, key, change)
+		require.NoError(t, err)
+		assert.Contains(t, written.Spec["values"], "off")
+		again, err := write.CreateOrUpdate(ctx, all, written, key, change)
+		require.NoError(t, err)
+		assert.Same(t, written, again)
+		adopted, err := write.CreateOrUpdate(ctx, all, nil, key, change)
+		require.NoError(t, err)
+		assert.Equal(t, written, adopted)
+	})
 	t.Run("server-side apply", func(t *testing.T) {
 		made, err := resource.Apply(ctx, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1, Color: "red"}}, metav1.ApplyOptions{FieldManager: "one"})
 		require.NoError(t, err)
@@ -185,6 +212,124 @@ func TestResourceWritesABuiltInKindToTheServer(t *testing.T) {
 	require.NoError(t, all.In(namespace).Delete(ctx, "owner", metav1.DeleteOptions{}))
 	_, err = all.In(namespace).Get(ctx, "c", metav1.GetOptions{})
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
+// Role has the fields of a ClusterRole from before resourceNames.
+type Role struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Rules             []struct {
+		Verbs     []string `json:"verbs"`
+		APIGroups []string `json:"apiGroups"`
+		Resources []string `json:"resources"`
+	} `json:"rules"`
+}
+
+// Workload has the fields of a Deployment that a small program reads.
+type Workload struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Template struct {
+			Spec struct {
+				Containers []struct {
+					Name      string                      `json:"name"`
+					Image     string                      `json:"image"`
+					Resources corev1.ResourceRequirements `json:"resources"`
+				} `json:"containers"`
+			} `json:"spec"`
+		} `json:"template"`
+	} `json:"spec"`
+}
+
+// write-W7 on the real server.
+func TestServerKeepsTheMembersOfItemsThatAStructDoesNotName(t *testing.T) {
+	config, c, namespace := connect(t)
+	ctx := t.Context()
+	t.Run("containers of a Deployment", func(t *testing.T) {
+		labels := map[string]string{"app": "web"}
+		stored, err := c.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Name: "web", Image: "web:1", Env: []corev1.EnvVar{{Name: "DB", Value: "<x>"}}, Ports: []corev1.ContainerPort{{ContainerPort: 80}}},
+				{Name: "side", Image: "side:1", Env: []corev1.EnvVar{{Name: "A", Value: "1"}}},
+			}}},
+		}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		all, err := client.For[*Workload](config, client.WithKind(appsv1.SchemeGroupVersion.WithKind("Deployment")))
+		require.NoError(t, err)
+		held, err := all.In(namespace).Get(ctx, "kept", metav1.GetOptions{})
+		require.NoError(t, err)
+		want := stored.Spec.DeepCopy().Template.Spec.Containers
+		held, err = write.CreateOrUpdate(ctx, all, held, store.Key{Namespace: namespace, Name: "kept"}, func(w *Workload) error {
+			w.Labels = map[string]string{"new": "label"}
+			containers := w.Spec.Template.Spec.Containers
+			containers[1].Image = "side:2"
+			containers[0], containers[1] = containers[1], containers[0]
+			return nil
+		})
+		require.NoError(t, err)
+		want[1].Image = "side:2"
+		want[0], want[1] = want[1], want[0]
+		stored, err = c.AppsV1().Deployments(namespace).Get(ctx, "kept", metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, want, stored.Spec.Template.Spec.Containers)
+
+		// The generated client, whose types name all members, in one request; then the first one is late.
+		changed := stored.DeepCopy()
+		changed.Spec.Template.Spec.Containers[1].Ports[0].Name = "http"
+		changed.Spec.Template.Spec.Containers[1].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1")}
+		changed.Spec.Template.Spec.Tolerations = append(changed.Spec.Template.Spec.Tolerations, corev1.Toleration{Key: "a", Operator: "Exists"})
+		written, err := write.Patch(ctx, c.AppsV1().Deployments(namespace), stored, changed)
+		require.NoError(t, err)
+		assert.Equal(t, changed.Spec, written.Spec)
+		late := write.Copy(held)
+		late.Spec.Template.Spec.Containers = late.Spec.Template.Spec.Containers[:1]
+		_, err = write.Patch(ctx, all, held, late)
+		assert.True(t, apierrors.IsConflict(err), "%v", err)
+		_, err = write.AddFinalizer(ctx, c.AppsV1().Deployments(namespace), stored, "example.com/test")
+		assert.True(t, apierrors.IsConflict(err), "%v", err)
+
+		transformed := written.DeepCopy()
+		transformed.Spec.Template.Spec.Containers = transformed.Spec.Template.Spec.Containers[1:]
+		changed = transformed.DeepCopy()
+		changed.Spec.Template.Spec.Containers[0].Image = "web:3"
+		_, err = write.Patch(ctx, c.AppsV1().Deployments(namespace), transformed, changed)
+		assert.ErrorIs(t, err, write.ErrTransformed)
+		require.NoError(t, write.Delete(ctx, c.AppsV1().Deployments(namespace), written))
+	})
+	t.Run("rules of a ClusterRole", func(t *testing.T) {
+		one := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"one"}}
+		stored, err := c.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Rules: []rbacv1.PolicyRule{one}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			assert.NoError(t, c.RbacV1().ClusterRoles().Delete(context.Background(), namespace, metav1.DeleteOptions{}))
+		})
+		roles, err := client.For[*Role](config, client.WithKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole")))
+		require.NoError(t, err)
+		held, err := roles.Get(ctx, namespace, metav1.GetOptions{})
+		require.NoError(t, err)
+		want := write.Copy(held)
+		want.Rules[0].Verbs = []string{"get", "list"}
+		_, err = write.Patch(ctx, roles, held, want)
+		require.ErrorIs(t, err, write.ErrAmbiguous)
+		assert.ErrorContains(t, err, "rules[0]")
+
+		want = write.Copy(held)
+		want.Rules = append(want.Rules, want.Rules[0])
+		want.Rules[1].Verbs, want.Rules[1].Resources = []string{"list"}, []string{"pods"}
+		_, err = write.Patch(ctx, roles, held, want)
+		require.NoError(t, err)
+		stored, err = c.RbacV1().ClusterRoles().Get(ctx, stored.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, []rbacv1.PolicyRule{one, {Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"}}}, stored.Rules)
+
+		full := stored.DeepCopy()
+		full.Rules[0].Verbs = []string{"get", "list"} // this struct names all members
+		written, err := write.Patch(ctx, c.RbacV1().ClusterRoles(), stored, full)
+		require.NoError(t, err)
+		assert.Equal(t, full.Rules, written.Rules)
+	})
 }
 
 // webhook is asked by the server whether a Deployment may be created.
