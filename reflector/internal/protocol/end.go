@@ -17,8 +17,9 @@ const (
 	// unable to decode the next event.
 	briefWatches = 3
 
-	// probeSpread is the longest pause before the probe after a broken watch. It spreads the
-	// probes, because all watches of a server break at once when the server ends.
+	// probeSpread is the longest pause before the probe after a broken watch that brought nothing. It
+	// spreads the probes, because all watches of a server break at once when the server ends. A watch
+	// with news is resumed at once, because its objects change and the cache would be late.
 	probeSpread = 500 * time.Millisecond
 
 	// After maxFailedProbes consecutive failures the reflector watches without a probe, because the
@@ -78,7 +79,7 @@ func (p *step) resumeAfter(lasted time.Duration) {
 	if p.brief > 1 {
 		pause = between(minPace, maxPace, p.dice) - lasted
 	}
-	if p.suspect && !p.Replayed { // begin will probe
+	if p.suspect && !p.Replayed && !p.moved() { // begin will probe
 		pause = max(pause, between(0, probeSpread, p.dice))
 	}
 	if pause <= 0 || p.relistDue() {
