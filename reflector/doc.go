@@ -107,10 +107,13 @@
 //     compute their objects, the store receives it, and the phase is [Polling]. The reflector lists
 //     again after 24 to 30 seconds. A watch, if the server serves one, only brings the next list
 //     forward, to 1 to 1.6 seconds after an event and at least as long as the last list took.
-//   - reflector-R14: A reflector never goes back to an older state of a server that only lags
-//     behind. Without a watch-list, its first list is consistent if a [client.Resource] can ask the
-//     server for its version, and that is Kubernetes 1.34 or later. Otherwise the first list of an
-//     empty store is at version "0", and may be older than what an earlier process saw.
+//   - reflector-R14: If the store has a version, for example from an earlier process (persist-P9),
+//     the reflector takes no older state from an API server that only lags behind: it watches from
+//     that version, and lists not older than it or consistently. A consistent list that is older
+//     comes from a restored server, and the reflector reports ServerBehind before the store takes
+//     it. The first list of an empty store is consistent if it is a watch-list, or if a
+//     [client.Resource] can ask the server for its version, and that is Kubernetes 1.34 or later.
+//     Otherwise it is at version "0", and may be older than what an earlier process saw.
 //
 // # Restored servers
 //

@@ -248,6 +248,18 @@ var mutants = []mutant{{
 	with:  "",
 	tests: []string{"./reflector/internal/protocol"},
 }, {
+	name:  "protocol: a watch-list that is older than the store is taken without a word",
+	file:  "reflector/internal/protocol/state.go",
+	text:  "\t\tp.compare(OpStream)\n",
+	with:  "",
+	tests: []string{"./reflector/internal/protocol", "./store/persist"},
+}, {
+	name:  "protocol: a broken watch with news is not resumed at once",
+	file:  "reflector/internal/protocol/end.go",
+	text:  "if p.suspect && !p.Replayed && !p.moved() {",
+	with:  "if p.suspect && !p.Replayed {",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
 	name:  "protocol: news do not end the growth of the pause",
 	file:  "reflector/internal/protocol/reactions.go",
 	text:  "\t\tif p.moved() {\n\t\t\tp.recovered()\n\t\t}\n",

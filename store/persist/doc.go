@@ -67,6 +67,12 @@
 //     that changes, the file has no version for the object's scope, so that the next process lists
 //     the scope and finds the differences. The store tries again when the object changes, in Flush
 //     and Close, and when Run ends.
+//   - persist-P9: A process never takes an older state than that of the file from an API server that
+//     only lags behind. It watches from the version of the file and receives nothing until the
+//     server has passed it, and a list that it needs meanwhile is at that version or consistent
+//     (reflector-R14). If even a consistent list is older, the server was restored from a backup.
+//     The reflector then reports ServerBehind before the store takes that list: at the latest when
+//     the silent watch is over, which takes eleven minutes and a back-off.
 //
 // After a power failure, persist-P1 holds as far as the disk honours fsync.
 //

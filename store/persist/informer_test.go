@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -315,4 +316,78 @@ func TestInformerWithoutScopesIsToldOfThoseInTheFile(t *testing.T) {
 		}
 		require.NoError(t, p.informer.WaitForSync(t.Context()))
 	})
+}
+
+// The server is behind the file: it has b, which the process before saw being deleted. A server that
+// only lags catches up. One that was restored from a backup has no newer state, so after the process
+// has said so, that state counts.
+func TestNextProcessRefusesAServerBehindItsFile(t *testing.T) {
+	for name, test := range map[string]struct {
+		expired  bool // the server also refuses to watch from the version of the file
+		restored bool // and does not only lag
+	}{
+		"it catches up":                 {},
+		"it was restored":               {restored: true},
+		"it was restored and compacted": {restored: true, expired: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, path := reflectortest.Start(t), fresh(t)
+				require.NoError(t, server.Create(configMap("a", 0)))
+				require.NoError(t, server.Create(configMap("b", 0)))
+				behind := server.ResourceVersion()
+				advance := func() {
+					require.NoError(t, server.Delete(configMap("b", 0)))
+					require.NoError(t, server.Create(configMap("c", 0)))
+				}
+				advance()
+				p := begin(t, path, server)
+				p.stop = run(t, p.informer)
+				require.NoError(t, p.informer.WaitForSync(t.Context()))
+				<-time.After(2 * DefaultDelay)
+				p.end(t)
+
+				require.NoError(t, server.Restore(behind))
+				p = &process{store: openMaps(t, path)}
+				var older, errs []error
+				p.informer = informer.NewStored(clientOf(t, server).CoreV1().ConfigMaps("n"), p.store,
+					informer.WithErrorHandler(func(_ context.Context, err error) {
+						errs = append(errs, err)
+						if p.informer.Cache().Len() != 2 {
+							older = append(older, err)
+						}
+					}))
+				p.informer.Handle(informer.HandlerFunc[*corev1.ConfigMap](p.handle))
+				if test.expired {
+					server.Inject(reflectortest.Answer(http.StatusGone).On("watch", "configmaps").Times(1))
+				}
+				version := p.store.ResourceVersion()
+				p.stop = run(t, p.informer)
+				defer func() { p.stop() }()
+				if !test.expired {
+					<-time.After(4 * time.Minute)
+					assert.Equal(t, version, p.store.ResourceVersion())
+					assert.ElementsMatch(t, []string{"initial Addition n/a", "initial Addition n/c"}, p.events())
+					assert.Empty(t, errs)
+				}
+				if !test.restored {
+					advance()
+					require.NoError(t, server.Create(configMap("d", 0)))
+					<-time.After(12 * time.Minute)
+					assert.Empty(t, errs)
+					assert.Equal(t, []string{"Addition n/d"}, p.events())
+					return
+				}
+				<-time.After(12 * time.Minute)
+				synctest.Wait()
+				require.NotEmpty(t, errs)
+				said, ok := errors.AsType[*reflector.ProtocolError](errs[len(errs)-1])
+				require.True(t, ok, "%v", errs)
+				assert.Equal(t, "ServerBehind", said.Reason)
+				assert.Empty(t, older, "reported before the store takes the older state")
+				_, found := p.informer.Cache().Get(store.Key{Namespace: "n", Name: "b"})
+				assert.True(t, found)
+			})
+		})
+	}
 }

@@ -83,9 +83,7 @@ func (p *step) keep(in Input) {
 		p.listing.first = in.Version
 	}
 	if in.Next == "" {
-		if !p.lost && behind(p.listing.first, p.position) {
-			p.do(Action{Do: Report, Err: ServerBehind, Op: OpList})
-		}
+		p.compare(OpList)
 		p.phase = replacing
 		p.do(Action{Do: Keep}, Action{Do: Replace, Version: p.listing.first})
 		return
@@ -93,6 +91,14 @@ func (p *step) keep(in Input) {
 	p.listing.next = in.Next
 	p.listing.paged = p.listing.paged || p.listing.version == "0"
 	p.do(Action{Do: Keep}, Action{Do: AskPage, Next: in.Next, Limit: p.listing.limit})
+}
+
+// compare reports a complete list that is older than the store, before the store takes it: nobody
+// else learns that the store goes back to an older state.
+func (p *step) compare(op Op) {
+	if !p.lost && behind(p.listing.first, p.position) {
+		p.do(Action{Do: Report, Err: ServerBehind, Op: op})
+	}
 }
 
 // endless reports whether an unfinished list exceeds maxListTime or maxListed. A page without a

@@ -317,8 +317,9 @@ func (p *step) event(in Input) {
 		p.do(Action{Do: Report, Err: NoResourceVersion, Op: OpStream})
 		p.restStreams(NoResourceVersion)
 	default:
-		p.phase = replaced
 		p.listing.first = in.Version
+		p.compare(OpStream)
+		p.phase = replaced
 		p.do(Action{Do: Replace, Version: in.Version})
 	}
 }
