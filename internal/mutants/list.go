@@ -290,6 +290,12 @@ var mutants = []mutant{{
 	with:  "c.backoff.delay(int(k.failures))",
 	tests: []string{"./eventqueue"},
 }, {
+	name:  "eventqueue: an event shortens the wait that a server asked for",
+	file:  "eventqueue/delay.go",
+	text:  "k.hastened = k.hastened || o.least > 0",
+	with:  "_ = o.least",
+	tests: []string{"./eventqueue"},
+}, {
 	name:  "reflector: a list that the store ended counts as watching",
 	file:  "reflector/run.go",
 	text:  "if r.stream != nil && (err == nil || protocol.Rejected(err)) {",
