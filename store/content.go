@@ -17,15 +17,15 @@ import (
 //
 //	version    hash of the bytes      then
 //	another    any                    it is a change
-//	same       same                   it is unchanged, and nobody compares
+//	same       same                   it is unchanged, without a comparison
 //	same       another, or unknown    the contents are compared
 //
 // An unchanged object keeps its pointer, causes no change, and takes the hash of its last bytes, so
 // that the next list need not decode it. Two missing versions are no known version: then only the
 // contents count.
 
-// isUnchanged reports whether a write repeats what the cache holds under its key. The caller holds
-// writer.
+// isUnchanged reports whether a write repeats what the cache holds under its key. If so, the entry
+// takes the hash of the write. The caller holds writer.
 func (c *Cache[T]) isUnchanged(s *txn[T], w *write[T], held *entry[T]) bool {
 	if held == nil {
 		return false
@@ -41,7 +41,7 @@ func (c *Cache[T]) isUnchanged(s *txn[T], w *write[T], held *entry[T]) bool {
 	if !s.replaced { // a list has each key once
 		for i := range s.mutations {
 			if s.mutations[i].key == w.key {
-				return false // the write follows another one: see repeats
+				return false // an earlier write of the commit changes the key: see repeats
 			}
 		}
 	}
@@ -79,11 +79,13 @@ func (e *entry[T]) repeats(earlier *entry[T]) bool {
 // contentComparer is an object that compares itself, because its fields do not show its content.
 type contentComparer[T any] interface{ EqualContent(other T) bool }
 
-// EqualContent reports whether two objects have the same content. It is the comparison of a
-// [Cache]: by equality.Semantic of apimachinery, for which an empty list or map equals a missing
-// one, or by the method EqualContent(T) bool of a T that has one. A kind and an apiVersion that one
-// of the objects does not state are no difference. It is false for objects that cannot be compared,
-// for example because they have functions.
+// EqualContent reports whether two objects have the same content. A [Cache] compares with it: by the
+// method EqualContent(T) bool if T has one, and otherwise by equality.Semantic of apimachinery, for
+// which an empty list or map equals a missing one. A kind and an apiVersion that only one of the
+// objects states are no difference. Two equal pointers are equal without a look at the object, so a
+// change in place is not found. EqualContent is false for objects that cannot be compared, for example
+// because they have functions. A method EqualContent runs under a lock that readers take, so it must be
+// quick and must not read the cache.
 func EqualContent[T any](a, b T) (equal bool) {
 	defer func() {
 		if recover() != nil {
