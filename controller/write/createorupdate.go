@@ -28,9 +28,9 @@ import (
 //
 // An object can exist although the cache does not have it: the cache is late, or it has a selector and
 // somebody removed the label. The server then refuses the creation, and CreateOrUpdate reads the object
-// and patches that. change can protect the object of another owner: see [Own]. An object that is being
-// deleted stays an "already exists"; return that error from the reconcile function to retry the key. A
-// client without the method Get gets that error for every such object.
+// and patches that. So change may get an object of another owner: call [Own] in it, which refuses such
+// an object. If the object is being deleted, or the client has no method Get, CreateOrUpdate returns
+// the server's "already exists"; return that error from the reconcile function to retry the key.
 func CreateOrUpdate[T metav1.Object](ctx context.Context, of interface {
 	Creator[T]
 	Patcher[T]
@@ -78,7 +78,7 @@ func adopt[T metav1.Object](ctx context.Context, of Patcher[T], object T, change
 	}
 	reads, ok := of.(getter[T])
 	if !ok {
-		return none, failed("create", object, fmt.Errorf("pass the object as held, which the cache does not have, or may have a selector against: %w", refusal))
+		return none, failed("create", object, fmt.Errorf("the cache lacks it, and the client has no method Get: pass the object as held: %w", refusal))
 	}
 	live, err := reads.Get(ctx, object.GetName(), metav1.GetOptions{})
 	switch {

@@ -100,8 +100,8 @@ func (s shape) changes(before, after map[string]any) iter.Seq[*member] {
 			m.old, m.had = before[name]
 			m.value, m.has = after[name]
 			if _, wasObject := m.old.(map[string]any); wasObject && !m.has && m.field.value {
-				// The tag omitzero leaves out a struct whose last member is removed. That is no reason to
-				// remove the members that it does not show.
+				// The tag omitzero leaves out a struct whose last member is removed. The members that
+				// the struct does not show must stay all the same.
 				m.value, m.has = map[string]any{}, true
 			}
 			if (m.had != m.has || !reflect.DeepEqual(m.old, m.value)) && !yield(m) {

@@ -46,22 +46,25 @@
 //     the finalizer already, Finalize sends no request, and alive means alive in the cache: a cache
 //     that is behind may show an object that is gone, whose cleanup is over. reconcile-R10 bounds
 //     that at the start of a term. An effect that must never outlive its object needs a request
-//     immediately before it: a Get, or a write with the object's UID and version.
+//     immediately before it, which fails if the object is gone: a Get whose answer has the same UID,
+//     or a write with the object's UID and version.
 //   - write-W5: [Own] and [Adopt] take no object away from another controller.
 //   - write-W6: [Delete] deletes only the held object, and no other object with its name.
-//   - write-W7: [Patch], [Status], [CreateOrUpdate] and [Finalize] change the members that differ
-//     between held and want. Items of a list are the same item if the type's merge key says so
-//     (patchMergeKey; name, type, key, uid where all items have a distinct value), or else if what
-//     the struct shows of them is equal; order is kept. A matched item keeps the members that the
-//     struct does not name; an unmatched one is inserted or removed whole. A change for which this
-//     is ambiguous is refused with an error that names the path and what to do: name the field in
-//     the struct, Apply, or Update. Hidden members never move to another item.
+//   - write-W7: [Patch], [Status], [CreateOrUpdate] and [Finalize] change only the members that
+//     differ between held and want, also in the items of lists. An item of held and one of want are
+//     the same item if they have the same key. The key is the type's patchMergeKey, or else the first
+//     of name, type, key and uid for which all items have distinct values. Without a key, two items
+//     are the same if the struct shows them as equal. The same item keeps the members that the struct
+//     does not name; other items are inserted or removed whole, and the list gets the order of want.
+//     Members that the struct does not name never move to another item. If held and want do not say
+//     which item is which, and the server's item has such members, the change is refused with
+//     [ErrAmbiguous].
 //   - write-W8: Reapply of a [client.Resource] sends nothing if held is the state that the server
 //     answered to the last equal Reapply.
 //
-// Lists of scalars, and lists whose struct names every member, are replaced as a whole. A list that an
-// informer's transform changed is refused with [ErrTransformed]. managedFields take no part. Apply is
-// outside of write-W7: it states a whole intent, and replaces an atomic list.
+// Lists of scalars are replaced as a whole. If an informer's transform changed a list, its change is
+// refused with [ErrTransformed]. managedFields are never compared or sent. Apply is outside of write-W7:
+// it states a whole intent, and replaces an atomic list.
 //
 // # Concurrency
 //
@@ -79,7 +82,7 @@
 //
 // # Code
 //
-// patch.go sends a difference, difference.go computes it, and shape.go knows what a type shows.
-// operations.go plans the JSON patch of lists, after match.go has matched their items. review.go is
-// for the answer that a plan did not apply.
+// patch.go sends a difference, difference.go computes it, and shape.go knows which members a type
+// shows. If lists change, operations.go plans a JSON patch, after match.go has matched their items. If
+// the server cannot apply that patch, review.go reads the object and decides.
 package write

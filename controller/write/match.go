@@ -14,9 +14,9 @@ type matching struct {
 	from []int
 	// gone are the items of held that are not wanted.
 	gone []bool
-	// unclear are the items of held of which the lists do not say what becomes of them: an item that
-	// differs may be another item, or the same one after a change. A change is without a loss only if
-	// the struct names every member of such an item.
+	// unclear are the items of held whose counterpart the lists do not show: an item of want that
+	// differs may be another item, or the same one after a change. Nothing is lost only if the struct
+	// names every member of such an item.
 	unclear []bool
 }
 

@@ -38,7 +38,7 @@ type planner struct {
 	// same Go type.
 	zeros bool
 
-	lists, unclear []path // that change, for errors
+	lists, unclear []path // lists that change, and unclear items in them: for errors
 }
 
 // errUnclear means that the plan needs the server's document.
@@ -160,7 +160,8 @@ func (p *planner) items(at path, f field, live, held, want []any) error {
 	return p.arrange(at, want, m, stay)
 }
 
-// touched returns the items of held that the change reaches, and those that others come to follow.
+// touched returns the items of held that the change reaches, and those after which the change puts
+// another item.
 func touched(held, want []any, m matching, stay map[int]bool) []bool {
 	touched := slices.Clone(m.gone)
 	for j, i := range m.from {

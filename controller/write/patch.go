@@ -24,9 +24,9 @@ var ErrNotStatus = errors.New("something else than the status differs, which the
 var errNil = fmt.Errorf("object is nil: %w", ErrNoVersion)
 
 // Patch changes the held object into the wanted one, and returns the server's object. It sends only
-// what differs in JSON, so everything that T does not show stays, as write-W7 says. Without a difference
-// it returns held and sends no request. For a resource with a status subresource, the server ignores
-// differences in the status: see [Status].
+// what differs in JSON, so everything that T does not show stays, as write-W7 says. Without a
+// difference it returns held and sends no request. For a resource with a status subresource, the
+// server ignores differences in the status: see [Status].
 //
 // Make the wanted object from a [Copy] of held, so that all other fields are equal. It must not
 // share changed maps, slices or pointers with held: Patch cannot see such changes. It returns

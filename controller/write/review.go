@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrAmbiguous means that the server's object has members that the struct does not name, in an item
-// of a list of which held and want do not say whether it is another item or the same one after a
-// change. The error names the path. Nothing was written.
+// ErrAmbiguous means that held and want do not say whether an item of a list is another item or the
+// same one after a change, and that the server's item has members that the struct does not name, which
+// the change might lose. The error names the path. Nothing was written.
 var ErrAmbiguous = errors.New("it has members that the struct does not name, and may be another item or the same one after a change: " +
 	"name the fields in the struct, or Apply or Update the object")
 

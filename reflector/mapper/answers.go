@@ -27,9 +27,10 @@ type answers struct {
 	waits  restguard.Pace                // of repeated discoveries
 }
 
-// GroupError means that the server has an API group, but did not say what is in it. The APIService
-// of an aggregated API may not answer. So it is unknown whether the group has the kind; the mapper
-// asks again. Other groups are not affected, and what the mapper knew of the group before it keeps.
+// GroupError means that the server has an API group, but did not say what is in it, for example
+// because the server of an aggregated API is down. So it is unknown whether the group has the kind: do
+// not treat it as missing. The mapper asks again. It keeps what it knew of the group before, and other
+// groups are not affected.
 type GroupError struct {
 	// Group is the group with its version.
 	Group schema.GroupVersion
