@@ -254,10 +254,16 @@ var mutants = []mutant{{
 	with:  "",
 	tests: []string{"./reflector/internal/protocol", "./store/persist"},
 }, {
+	name:  "protocol: the probes of brief watches are spread",
+	file:  "reflector/internal/protocol/end.go",
+	text:  "!p.moved() && p.brief < 2 {",
+	with:  "!p.moved() {",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
 	name:  "protocol: a broken watch with news is not resumed at once",
 	file:  "reflector/internal/protocol/end.go",
-	text:  "if p.suspect && !p.Replayed && !p.moved() {",
-	with:  "if p.suspect && !p.Replayed {",
+	text:  " && !p.moved() && p.brief < 2 {",
+	with:  " && p.brief < 2 {",
 	tests: []string{"./reflector/internal/protocol"},
 }, {
 	name:  "protocol: news do not end the growth of the pause",

@@ -71,7 +71,7 @@
 // with a random share of at most five seconds added. After that the longer one of both counts.
 //
 // The probe after a broken watch that brought nothing new waits up to half a second, because all
-// watches of a server break at once.
+// watches of a server break at once. It does not wait after brief watches in a row.
 //
 // Watches that last less than ten seconds, one after the other, are resumed 1 to 1.6 seconds after
 // the last one was opened, or at once if that is over. TestLongestPause and

@@ -19,7 +19,8 @@ const (
 
 	// probeSpread is the longest pause before the probe after a broken watch that brought nothing. It
 	// spreads the probes, because all watches of a server break at once when the server ends. A watch
-	// with news is resumed at once, because its objects change and the cache would be late.
+	// with news is resumed at once, because its objects change and the cache would be late; and so are
+	// brief watches one after the other, because those of other reflectors end at other times.
 	probeSpread = 500 * time.Millisecond
 
 	// After maxFailedProbes consecutive failures the reflector watches without a probe, because the
@@ -79,8 +80,8 @@ func (p *step) resumeAfter(lasted time.Duration) {
 	if p.brief > 1 {
 		pause = between(minPace, maxPace, p.dice) - lasted
 	}
-	if p.suspect && !p.Replayed && !p.moved() { // begin will probe
-		pause = max(pause, between(0, probeSpread, p.dice))
+	if p.suspect && !p.Replayed && !p.moved() && p.brief < 2 { // begin will probe
+		pause = between(0, probeSpread, p.dice)
 	}
 	if pause <= 0 || p.relistDue() {
 		p.begin()
