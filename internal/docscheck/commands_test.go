@@ -24,7 +24,7 @@ var elsewhere = map[string]*regexp.Regexp{
 	"a step of .ci/run":                      regexp.MustCompile(`^go test (?:-race |-C (?:internal/(?:e2e|bench|browser)|contrib/[\w/]+) )?\./\.\.\.(?: -screenshots \S+)?$`),
 	"a test":                                 regexp.MustCompile(`^go test -v -run \w+ \./docs/series/exercises$`),
 	"what runs this":                         regexp.MustCompile(`^(?:\.ci/run |(?:GOTOOLCHAIN=\S+ )?GOWORK=\$PWD/\.ci/(?:go|next)\.work go test )`),
-	"measures for minutes, and has tests":    regexp.MustCompile(`^go run -C internal/bench \. `),
+	"measures for minutes, and has tests":    regexp.MustCompile(`^go (?:run -C internal/bench \. |test -C internal/bench \./latebench )`),
 	"of a release":                           regexp.MustCompile(`^(?:\.ci/release |go list -m github\.com/kubereflector/)`),
 	"for a module of your own, with network": regexp.MustCompile(`^(?:go (?:mod (?:init|edit|tidy)|get)|git clone) `),
 	"needs a cluster":                        regexp.MustCompile(`^(?:(?:kubectl|curl) |go run \./docs/start/)`),
