@@ -102,13 +102,18 @@ func TestCatchUpWaitsForAChangeThatTheWatchDidNotBring(t *testing.T) {
 }
 
 // lagging answers lists at version "0" with the state at an earlier version, as an API server whose
-// watch cache is behind.
+// watch cache is behind. It does not say which Kubernetes it is: a first list of 1.34 or later is not
+// at "0".
 type lagging struct {
 	http.RoundTripper
 	version string
 }
 
 func (l lagging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/version" {
+		r = r.Clone(r.Context())
+		r.URL.Path = "/unknown"
+	}
 	if q := r.URL.Query(); q.Get("resourceVersion") == "0" && q.Get("watch") == "" {
 		q.Set("resourceVersion", l.version)
 		q.Set("resourceVersionMatch", "Exact")
