@@ -46,6 +46,13 @@ func (v *versioned) RoundTrip(r *http.Request) (*http.Response, error) {
 	return v.RoundTripper.RoundTrip(r)
 }
 
+// restart gives another answer, and forgets the first list.
+func (v *versioned) restart(code int, answer string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.code, v.answer, v.first = code, answer, ""
+}
+
 func (v *versioned) seen() (asked int, first string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -102,6 +109,33 @@ func TestFirstListIsConsistentWhereTheServerPagesFromItsCache(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A program starts while its server starts: the first requests fail.
+func TestServerThatStartsIsAskedForItsVersionAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(paint("a", "red")))
+		config := server.Config()
+		var version *versioned
+		config.Wrap(func(to http.RoundTripper) http.RoundTripper {
+			version = &versioned{RoundTripper: to}
+			return version
+		})
+		server.Inject(reflectortest.Answer(503).On("list", "configmaps").Times(1))
+		m := followed(t, openedAt[*Paint](t, config, configMapResource, "default"), reflector.WithoutWatchList())
+		synctest.Wait()
+		asked, first := version.seen()
+		assert.Equal(t, 1, asked)
+		assert.Equal(t, "0 limit=500", first)
+		version.restart(200, `{"major":"1","minor":"36"}`)
+		<-time.After(time.Minute)
+		asked, first = version.seen()
+		assert.Equal(t, 2, asked)
+		assert.Equal(t, " limit=500", first)
+		assert.Equal(t, []string{"a"}, m.names())
+		m.stop()
+	})
 }
 
 func TestVersionIsNotAskedForWithoutNeed(t *testing.T) {

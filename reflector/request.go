@@ -118,12 +118,17 @@ func (r *run[T]) failed(ctx context.Context, op protocol.Op, version string, err
 }
 
 // askVersion asks the client whether its server answers consistent lists in pages from its watch
-// cache. Every failure means no.
+// cache. Every failure means no, for the next list.
 func (r *run[T]) askVersion(ctx context.Context) protocol.Input {
 	limited, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	from, ok := r.source.(source.Versioned)
-	in := protocol.Input{Kind: protocol.Told, Consistent: ok && from.ListsConsistently(limited)}
+	in := protocol.Input{Kind: protocol.Told}
+	if ok {
+		var err error
+		in.Consistent, err = from.ListsConsistently(limited)
+		in.Unanswered = err != nil
+	}
 	r.logger.Debug("asked for the version of Kubernetes", zap.Bool("consistentLists", in.Consistent))
 	return in
 }

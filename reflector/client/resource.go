@@ -298,7 +298,7 @@ func (s resourceSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w
 }
 
 // ListsConsistently implements [source.Versioned].
-func (s resourceSource[T]) ListsConsistently(ctx context.Context) bool {
+func (s resourceSource[T]) ListsConsistently(ctx context.Context) (bool, error) {
 	return listsConsistently(ctx, s.rest)
 }
 

@@ -19,6 +19,8 @@ type Input struct {
 	Lasts time.Duration
 	// Consistent is true if the server answers consistent lists in pages from its watch cache (Told).
 	Consistent bool
+	// Unanswered is true if the server did not answer, so that the client asks again (Told).
+	Unanswered bool
 	// Conflict is true if the object of a probe differs from its state at the position (Answered).
 	Conflict bool
 	Err      error // the failure (Failed, Ended), or the store's error (Stored)

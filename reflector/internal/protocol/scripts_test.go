@@ -134,7 +134,7 @@ func parseInput(words []string) (Input, error) {
 			return in, fmt.Errorf("unknown error %q", argument(1))
 		}
 	case "told":
-		in = Input{Kind: Told, Consistent: argument(1) == "consistent"}
+		in = Input{Kind: Told, Consistent: argument(1) == "consistent", Unanswered: argument(1) == "nothing"}
 	case "end":
 		in = Input{Kind: Ended, Err: scriptErrors[argument(1)]}
 	case "elapsed":

@@ -35,7 +35,7 @@ type State struct {
 	triggered  bool
 	triggersAt time.Time
 
-	// versionAsked is true once the client was asked for the server's Kubernetes version. consistent
+	// versionAsked is true once the server has answered the question for the server's Kubernetes version. consistent
 	// is true if that server answers consistent lists in pages from its watch cache.
 	versionAsked, consistent bool
 
@@ -211,6 +211,9 @@ func (p *step) take(in Input) {
 	case Told:
 		p.consistent = in.Consistent
 		p.list()
+		// A program may start while its server starts, too. If that list fails, the next one asks again:
+		// the server that then answers may lag behind.
+		p.versionAsked = !in.Unanswered || !p.listed.IsZero()
 	case Failed:
 		p.untriggered(in.Err)
 	case Ended:

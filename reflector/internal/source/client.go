@@ -48,8 +48,8 @@ type About struct {
 type Versioned interface {
 	// ListsConsistently reports whether the API server answers lists of the newest state in pages
 	// from its watch cache, as Kubernetes 1.34 and later do. It returns false if the server does
-	// not tell.
-	ListsConsistently(ctx context.Context) bool
+	// not tell, and an error if the server does not answer.
+	ListsConsistently(ctx context.Context) (bool, error)
 }
 
 // Scope says whether the objects of a kind have namespaces.
