@@ -104,15 +104,6 @@ func (h *harness) start() (stop func() error) {
 	return h.run(h.reconciler)
 }
 
-// write creates a Secret and tells the reconciler, as a reconcile function does.
-func (h *harness) write(ctx context.Context, name, owner string) error {
-	s, err := h.client.CoreV1().Secrets("ns").Create(ctx, secret(name, owner), metav1.CreateOptions{})
-	if err == nil {
-		ExpectWrite(ctx, s)
-	}
-	return err
-}
-
 // startAlone runs the reconciler, and no informer.
 func (h *harness) startAlone() (stop func() error) { return runMember(h.t, h.build()) }
 

@@ -145,7 +145,6 @@ type step struct {
 }
 
 var (
-	always  = func(*history) bool { return true }
 	calling = func(h *history) bool { return h.calling }
 	writing = func(h *history) bool { return h.calling && h.now().exists() }
 	fresh   = func(h *history) bool { return writing(h) && h.held == h.now() }

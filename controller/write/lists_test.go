@@ -487,7 +487,7 @@ func TestManagedFieldsTakeNoPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		held := w.configMap(func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/one"} })
-		held.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte("{no JSON")}}}
+		held.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1("{no JSON")}}
 		want := held.DeepCopy()
 		want.Data, want.ManagedFields = map[string]string{"a": "1"}, nil
 		got, err := Patch(t.Context(), w.configMaps, held, want)

@@ -185,7 +185,7 @@ func edited(document any, at path, f func(any) any) any {
 	}
 }
 
-var absent any = errors.New("absent")
+var absent any = new(int)
 
 func lookUp(document any, at path) any {
 	for _, step := range at {
