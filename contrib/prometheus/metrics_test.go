@@ -134,6 +134,7 @@ func TestMetricsAreThoseOfTheInformer(t *testing.T) {
 			"reflectors informer=pods phase=BackingOff 1",
 			"reflectors informer=pods phase=Listing 0",
 			"reflectors informer=pods phase=Opening 0",
+			"reflectors informer=pods phase=Polling 0",
 			"reflectors informer=pods phase=Stopped 0",
 			"reflectors informer=pods phase=Watching 0",
 			"synced informer=pods 1",

@@ -2,6 +2,8 @@ package manager
 
 import (
 	"context"
+	"maps"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +27,15 @@ func TestNewLeaderMakesNothingForAnObjectThatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := reflectortest.Start(t)
-				buckets := map[string]string{}
+				var (
+					mu      sync.Mutex // guards buckets
+					buckets = map[string]string{}
+				)
+				existing := func() map[string]string {
+					mu.Lock()
+					defer mu.Unlock()
+					return maps.Clone(buckets)
+				}
 				start := func(id string) (stop func()) {
 					clientset, err := kubernetes.NewForConfig(server.Config())
 					require.NoError(t, err)
@@ -41,10 +51,14 @@ func TestNewLeaderMakesNothingForAnObjectThatIsGone(t *testing.T) {
 							return reconcile.Result{}, nil
 						}
 						c, alive, err := write.Finalize(ctx, configMaps.Client, c, "example.com/bucket", func(_ context.Context, c *corev1.ConfigMap) error {
+							mu.Lock()
+							defer mu.Unlock()
 							delete(buckets, string(c.UID))
 							return nil
 						})
 						if err == nil && alive {
+							mu.Lock()
+							defer mu.Unlock()
 							buckets[string(c.UID)] = id
 						}
 						return reconcile.Result{}, err
@@ -64,10 +78,10 @@ func TestNewLeaderMakesNothingForAnObjectThatIsGone(t *testing.T) {
 				c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 				require.NoError(t, server.Create(c))
 				<-time.After(time.Minute)
-				require.Len(t, buckets, 1)
+				require.Len(t, existing(), 1)
 				require.NoError(t, server.Delete(c))
 				<-time.After(time.Second)
-				require.Empty(t, buckets)
+				require.Empty(t, existing())
 
 				stopFirst()
 				<-time.After(20 * time.Second)
@@ -76,7 +90,7 @@ func TestNewLeaderMakesNothingForAnObjectThatIsGone(t *testing.T) {
 				}
 				close(release)
 				<-time.After(10 * time.Minute)
-				assert.Empty(t, buckets)
+				assert.Empty(t, existing())
 				stop()
 			})
 		})

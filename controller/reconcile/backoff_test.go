@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,24 @@ import (
 
 // slow is the back-off of these tests.
 var slow = WithQueue(eventqueue.WithBackoff(10*time.Second, time.Minute))
+
+// journal is what calls note for the test, which also reads it while they run.
+type journal[E any] struct {
+	mu      sync.Mutex // guards entries
+	entries []E
+}
+
+func (j *journal[E]) add(entry E) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = append(j.entries, entry)
+}
+
+func (j *journal[E]) read() []E {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.entries)
+}
 
 // failing runs a reconciler whose calls write and fail, and returns the number of calls in ten minutes.
 func (w *world) failing(write func(ctx context.Context, call int) error, opts ...Option) int {
@@ -98,10 +118,10 @@ func TestWriteOfAnotherClientEndsABackoffOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
-		var at []time.Duration
+		var at journal[time.Duration]
 		begin := time.Now()
 		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (Result, error) {
-			at = append(at, time.Since(begin))
+			at.add(time.Since(begin))
 			return Result{}, errors.New("failed")
 		}, WithQueue(eventqueue.WithBackoff(time.Hour, time.Hour))))
 		for n := range 10 {
@@ -109,10 +129,10 @@ func TestWriteOfAnotherClientEndsABackoffOnce(t *testing.T) {
 			w.touch("a", fmt.Sprint(n))
 		}
 		<-time.After(time.Minute)
-		require.Len(t, at, 2)
-		assert.Equal(t, time.Minute, at[1])
+		require.Len(t, at.read(), 2)
+		assert.Equal(t, time.Minute, at.read()[1])
 		<-time.After(time.Hour)
-		assert.GreaterOrEqual(t, len(at), 3, "what came later is reconciled when the back-off ends")
+		assert.GreaterOrEqual(t, len(at.read()), 3, "what came later is reconciled when the back-off ends")
 		require.Error(t, stop())
 	})
 }
@@ -129,26 +149,26 @@ func TestWriteOfASuccessfulCallIsReconciledAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
-		calls := 0
+		var calls atomic.Int32
 		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key, c *corev1.ConfigMap) (Result, error) {
-			calls++
-			if calls > 2 {
+			call := calls.Add(1)
+			if call > 2 {
 				return Result{}, nil
 			}
 			c = c.DeepCopy()
-			c.Data = map[string]string{"call": fmt.Sprint(calls)}
+			c.Data = map[string]string{"call": fmt.Sprint(call)}
 			c, err := w.client.CoreV1().ConfigMaps("ns").Update(ctx, c, metav1.UpdateOptions{})
 			require.NoError(t, err)
 			ExpectWrite(ctx, c)
-			if calls == 1 {
+			if call == 1 {
 				return Result{}, errors.New("failed")
 			}
 			return Result{}, nil
 		}, slow))
 		<-time.After(time.Second)
-		assert.Equal(t, 1, calls)
+		assert.EqualValues(t, 1, calls.Load())
 		<-time.After(10 * time.Second)
-		assert.Equal(t, 3, calls)
+		assert.EqualValues(t, 3, calls.Load())
 		require.NoError(t, stop())
 	})
 }
@@ -200,24 +220,25 @@ func runHistory(t *testing.T, seed uint64) {
 		began, ended time.Time
 		failed       bool
 	}
-	random := rand.New(rand.NewPCG(seed, 7))
+	random := rand.New(rand.NewPCG(seed, 7)) // of the writes of another client
+	randomOfCalls := rand.New(rand.NewPCG(seed, 8))
 	w := newWorld(t)
 	w.create(configMap("a"))
 	var calls []call
 	configMaps := w.client.CoreV1().ConfigMaps("ns")
 	stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
-		c := call{began: time.Now(), failed: len(calls) < 20 && random.IntN(4) > 0}
-		for range random.IntN(3) {
+		c := call{began: time.Now(), failed: len(calls) < 20 && randomOfCalls.IntN(4) > 0}
+		for range randomOfCalls.IntN(3) {
 			if !c.failed {
 				break // a success that writes is called again for it
 			}
 			own, err := configMaps.Get(ctx, "a", metav1.GetOptions{})
 			require.NoError(t, err)
-			own.Data = map[string]string{"call": fmt.Sprint(len(calls), random.Uint64())}
+			own.Data = map[string]string{"call": fmt.Sprint(len(calls), randomOfCalls.Uint64())}
 			own, err = configMaps.Update(ctx, own, metav1.UpdateOptions{})
 			require.NoError(t, err)
 			ExpectWrite(ctx, own)
-			<-time.After(time.Duration(random.IntN(2)) * time.Second)
+			<-time.After(time.Duration(randomOfCalls.IntN(2)) * time.Second)
 		}
 		c.ended = time.Now()
 		calls = append(calls, c)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -349,9 +350,19 @@ func TestNextProcessRefusesAServerBehindItsFile(t *testing.T) {
 
 				require.NoError(t, server.Restore(behind))
 				p = &process{store: openMaps(t, path)}
-				var older, errs []error
+				var (
+					mu          sync.Mutex // guards older and errs
+					older, errs []error
+				)
+				reported := func() (all, early []error) {
+					mu.Lock()
+					defer mu.Unlock()
+					return slices.Clone(errs), slices.Clone(older)
+				}
 				p.informer = informer.NewStored(clientOf(t, server).CoreV1().ConfigMaps("n"), p.store,
 					informer.WithErrorHandler(func(_ context.Context, err error) {
+						mu.Lock()
+						defer mu.Unlock()
 						errs = append(errs, err)
 						if p.informer.Cache().Len() != 2 {
 							older = append(older, err)
@@ -368,23 +379,26 @@ func TestNextProcessRefusesAServerBehindItsFile(t *testing.T) {
 					<-time.After(4 * time.Minute)
 					assert.Equal(t, version, p.store.ResourceVersion())
 					assert.ElementsMatch(t, []string{"initial Addition n/a", "initial Addition n/c"}, p.events())
-					assert.Empty(t, errs)
+					all, _ := reported()
+					assert.Empty(t, all)
 				}
 				if !test.restored {
 					advance()
 					require.NoError(t, server.Create(configMap("d", 0)))
 					<-time.After(12 * time.Minute)
-					assert.Empty(t, errs)
+					all, _ := reported()
+					assert.Empty(t, all)
 					assert.Equal(t, []string{"Addition n/d"}, p.events())
 					return
 				}
 				<-time.After(12 * time.Minute)
 				synctest.Wait()
-				require.NotEmpty(t, errs)
-				said, ok := errors.AsType[*reflector.ProtocolError](errs[len(errs)-1])
-				require.True(t, ok, "%v", errs)
+				all, early := reported()
+				require.NotEmpty(t, all)
+				said, ok := errors.AsType[*reflector.ProtocolError](all[len(all)-1])
+				require.True(t, ok, "%v", all)
 				assert.Equal(t, "ServerBehind", said.Reason)
-				assert.Empty(t, older, "reported before the store takes the older state")
+				assert.Empty(t, early, "reported before the store takes the older state")
 				_, found := p.informer.Cache().Get(store.Key{Namespace: "n", Name: "b"})
 				assert.True(t, found)
 			})
