@@ -59,8 +59,8 @@
 //     Members that the struct does not name never move to another item. If held and want do not say
 //     which item is which, and the server's item has such members, the change is refused with
 //     [ErrAmbiguous].
-//   - write-W8: Reapply of a [client.Resource] sends nothing if held is the state that the server
-//     answered to the last equal Reapply.
+//   - write-W8: Reapply of a [client.Resource] sends nothing if the last one to this object was equal
+//     and held is the state that the server answered.
 //
 // Lists of scalars are replaced as a whole. If an informer's transform changed a list, its change is
 // refused with [ErrTransformed]. managedFields are never compared or sent. Apply is outside of write-W7:

@@ -520,7 +520,13 @@ var mutants = []mutant{{
 }, {
 	name:  "client: Reapply forgets which object it was",
 	file:  "reflector/client/reapply.go",
-	text:  "string(object.GetUID()) + \"/\" + object.GetResourceVersion()",
-	with:  "object.GetResourceVersion()",
+	text:  "digest(intent[:], string(object.GetUID()), object",
+	with:  "digest(intent[:], object",
+	tests: []string{"./reflector/client"},
+}, {
+	name:  "client: Reapply keeps an answer while it sends",
+	file:  "reflector/client/reapply.go",
+	text:  "\tr.answers.remove(target)\n",
+	with:  "",
 	tests: []string{"./reflector/client"},
 }}

@@ -1,8 +1,6 @@
 package client
 
 import (
-	"crypto/sha256"
-
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 )
 
@@ -10,8 +8,8 @@ import (
 const MaxAnswers = maxAnswers
 
 // Remember adds an answer.
-func Remember[T source.Object](r *Resource[T], intent string, written T) {
-	r.answers.add(sha256.Sum256([]byte(intent)), written)
+func Remember[T source.Object](r *Resource[T], name string, written T) {
+	r.answers.add(digest(name), answerOf(digest(), written))
 }
 
 // Remembered returns the number of answers.

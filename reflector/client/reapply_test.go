@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 
@@ -47,6 +48,14 @@ func TestReapplyAsksOnlyIfSomethingMayHaveChanged(t *testing.T) {
 		reapply(answer, intent("1"), by, 0, "which this was the answer to")
 		second := reapply(answer, intent("2"), by, 1, "another intent")
 		third := reapply(second, intent("1"), by, 1, "the earlier one again")
+		reapply(second, intent("2"), by, 1, "second lags: it is the answer to an earlier intent than the last one")
+		third = reapply(third, intent("1"), by, 1, "and the other way around")
+
+		server.Inject(reflectortest.Answer(http.StatusInternalServerError).On("patch", "configmaps").Times(1))
+		_, err = all.Reapply(ctx, third, intent("2"), by)
+		require.Error(t, err)
+		third = reapply(third, intent("1"), by, 1, "nobody knows whether the failed request was carried out")
+		reapply(third, intent("1"), by, 0, "now it is known again")
 
 		require.NoError(t, server.Delete(third.DeepCopy()))
 		again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
@@ -75,7 +84,7 @@ func TestViewsShareWhatReapplyRemembersWithinABound(t *testing.T) {
 		require.NoError(t, err)
 		intent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 		by := metav1.ApplyOptions{FieldManager: "one"}
-		held, err := all.In("ns").Reapply(t.Context(), nil, intent, by)
+		held, err := all.Reapply(t.Context(), nil, intent, by)
 		require.NoError(t, err)
 		server.ForgetRequests()
 		_, err = all.In("ns").Reapply(t.Context(), held, intent, by)
