@@ -35,8 +35,8 @@
 //
 //   - client-C1: If a CustomResourceDefinition is deleted and created with another scope, another
 //     plural, or another kind for the same plural, requests soon go to the new resource. The client
-//     asks discovery again before it refuses a request because of the scope, after two answers of
-//     another kind, and after a 404. It does so at most once in ten seconds, and keeps what it knows
+//     asks discovery again before it refuses a request because of the scope, after answers of another
+//     kind, and after a 404. It does so at most once in ten seconds, and keeps what it knows
 //     while discovery fails.
 //   - client-C2: While the server does not serve a kind, the client asks discovery again after a
 //     second at first, later after a quarter of the time since the first question, and at most once
