@@ -6,4 +6,6 @@
 // 100,000 times:
 //
 //	KUBEREFLECTOR_STORM=full go test -C internal/e2e -run Storm -v -timeout 30m ./informer
+//
+// TestEveryCacheFollowsADefinition changes what the server answers without a write of any object, and compares each kind of cache with a fresh list.
 package informer
