@@ -123,10 +123,6 @@ func TestConformance(t *testing.T) {
 	for name, open := range map[string]openFn{
 		"keeps all":        collection(KeepAll),
 		"keeps the latest": collection(KeepLatest),
-		"behind a tee": func() (store.Store[object], store.Reader[object]) {
-			c := store.New(store.ObjectKey[object])
-			return decorate.Tee[object](c, New(store.ObjectKey[object])), c
-		},
 	} {
 		t.Run(name, func(t *testing.T) { storetest.RunBatches(t, open) })
 	}

@@ -240,12 +240,22 @@ func TestListThatAPlainStoreCannotBeGivenIsNoSync(t *testing.T) {
 	})
 }
 
+// both is a store of the user that writes to two stores and joins their errors.
+type both struct {
+	store.Store[*corev1.ConfigMap]
+	second store.Store[*corev1.ConfigMap]
+}
+
+func (b both) Replace(objects []*corev1.ConfigMap, resourceVersion string) error {
+	return errors.Join(b.Store.Replace(objects, resourceVersion), b.second.Replace(objects, resourceVersion))
+}
+
 func TestStoreThatFailsBesideOneThatRejectsIsNotPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, queue := newStore(), eventqueue.New(store.ObjectKey[*corev1.ConfigMap])
 		queue.Close()
 		api := new(script).list("10", "", configMap("", "u1", "1"), configMap("a", "u2", "2"))
-		r := New(api, decorate.Tee(cache, store.Store[*corev1.ConfigMap](queue)))
+		r := New(api, store.Store[*corev1.ConfigMap](both{cache, queue}))
 		stop := running(t, r)
 		synctest.Wait()
 		assert.Equal(t, "a@2", contents(cache))

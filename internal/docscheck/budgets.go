@@ -35,10 +35,9 @@ var budgets = map[string]exports{
 	"reflector/reflectortest":             {37, 28},
 	"reflector/reflectortest/conformance": {4, 0},
 	"store":                               {48, 63},
-	"store/await":                         {7, 2},
+	"store/await":                         {6, 2},
 	"store/compact":                       {12, 28},
 	"store/guard":                         {9, 8},
-	"store/overlay":                       {8, 10},
 	"store/persist":                       {27, 26},
 	"store/storetest":                     {5, 6}, // RunBatches fails without batches, where Run skipped them
 	"reflector/record":                    {27, 17},

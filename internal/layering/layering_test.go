@@ -64,7 +64,6 @@ func init() {
 	allowed["store/guard"] = []string{"store"}
 	allowed["store/decorate"] = []string{"store"}
 	allowed["store/await"] = []string{"store"}
-	allowed["store/overlay"] = []string{"store", "store/await"}
 	allowed["informer/ondemand"] = []string{"store"}
 	allowed["reflector/internal/protocol"] = []string{"store"}
 	allowed["internal/wire/stream"] = []string{"store", "internal/wire", "internal/wire/decode"}

@@ -87,17 +87,6 @@ func Deletion[T any](ctx context.Context, cache Cache[T], object T) error {
 // isOther reports whether two UIDs are known and differ.
 func isOther(a, b types.UID) bool { return a != "" && b != "" && a != b }
 
-// Shown checks once, without waiting, whether [ObjectIn] would return nil. A follower, a KeyFunc or
-// an index function may call it. It returns an [*Error] where ObjectIn fails at once.
-func Shown[T any](cache Cache[T], cluster string, object T) (bool, error) {
-	w, err := waiterFor(cache, cluster, object)
-	if err != nil {
-		return false, err
-	}
-	done, err := w.shown()
-	return done, w.failed(err)
-}
-
 var errNoVersion = errors.New("object has no resource version: pass it as the server returned it")
 
 // waiterFor returns a waiter for an object. The cluster selects the partition; a cache without

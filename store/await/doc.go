@@ -7,8 +7,8 @@
 //	}
 //	// pods shows this state of the pod, or a later one.
 //
-// [Version] waits for a resource version, [Object] and [Deletion] wait for a write. [Shown] checks
-// without waiting. To wait for any change of an object, use [store.View.WatchKey].
+// [Version] waits for a resource version, [Object] and [Deletion] wait for a write. To wait for any
+// change of an object, use [store.View.WatchKey].
 //
 // # Guarantees
 //
@@ -25,8 +25,7 @@
 //
 // A function that the cache runs under that lock must not wait, or the cache stops for ever, even
 // after the deadline of the wait. These functions are followers, KeyFuncs, index functions, the
-// function of a Budget, and the predicates of FollowFiltered, HandleFiltered and KeepIf. They may
-// call [Shown].
+// function of a Budget, and the predicates of FollowFiltered, HandleFiltered and KeepIf.
 //
 // # Errors
 //

@@ -15,7 +15,6 @@ type decorator[T, S any] struct {
 	// batches is dst if dst has its own batches.
 	batches store.BatchStore[S]
 	// self is the Transform or Filter that embeds the decorator. pass translates a write for dst.
-	// Both are nil in a Tee.
 	self store.Store[T]
 	pass func(store.Write[T]) store.Write[S]
 }

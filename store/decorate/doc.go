@@ -4,7 +4,6 @@
 //   - [Transform] stores another value for each object, such as a smaller copy.
 //   - [Filter] stores the objects that pass a function, and deletes an object that no longer
 //     passes.
-//   - [Tee] writes to several stores.
 //
 // A decorator goes in front of a [store.Cache], a [store.Partition], another decorator, or any
 // [store.Store] of your own:
@@ -34,5 +33,5 @@
 // # Concurrency
 //
 // Transform and Filter have no state. They are safe for concurrent use if the store behind and the
-// functions are. Write to a [Tee] from one goroutine at a time.
+// functions are.
 package decorate

@@ -94,17 +94,3 @@ func ExampleFilter() {
 	// 1 pod at 42
 	// 0 pods at 43
 }
-
-// One reflector fills two caches with different parts of the objects.
-func ExampleTee() {
-	first := store.New(store.ObjectKey[*corev1.Pod])
-	all := store.New(store.ObjectKey[*corev1.Pod])
-	pods := decorate.Tee(
-		decorate.Filter(first, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-1" }),
-		all,
-	)
-
-	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-2", "42")}, "42")
-	fmt.Println(first.Len(), "of", all.Len(), "at", pods.ResourceVersion())
-	// Output: 1 of 2 at 42
-}

@@ -20,8 +20,7 @@ import (
 // If fn returns an error, panics, or returns a nil pointer or interface, Transform rejects the
 // object. A deletion needs only the key: if fn fails for the last state, dst deletes the key.
 //
-// fn must not change its object if other code may use it, such as another store behind a [Tee]. fn
-// may run for objects of a list that ends early.
+// fn must not change its object if other code may use it. fn may run for objects of a list that ends early.
 func Transform[T, S any](dst store.Store[S], key store.KeyFunc[T], fn func(T) (S, error)) store.Store[T] {
 	if key == nil || fn == nil {
 		panic("decorate: Transform needs a KeyFunc and a function")

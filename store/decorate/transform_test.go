@@ -368,9 +368,9 @@ func TestTransformIsNotCalledForWhatAListTakesBack(t *testing.T) {
 }
 
 func TestTransformThatEndsTheGoroutineLeavesNothing(t *testing.T) {
-	c, behind := newPods(), newPods()
+	c := newPods()
 	ends := map[string]bool{"list": true, "watch": true}
-	pods := Transform(Tee[*corev1.Pod](c, behind), store.ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*corev1.Pod, error) {
+	pods := Transform(c, store.ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*corev1.Pod, error) {
 		if ends[p.Name] {
 			runtime.Goexit()
 		}

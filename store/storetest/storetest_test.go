@@ -77,17 +77,9 @@ func TestConformanceOfDecorators(t *testing.T) {
 			c := store.New(store.ObjectKey[object])
 			return decorate.Filter(c, func(object) bool { return true }), c
 		},
-		"tee, by its first store": func() (store.Store[object], store.Reader[object]) {
-			c := store.New(store.ObjectKey[object])
-			return decorate.Tee[object](c, store.New(store.ObjectKey[object])), c
-		},
-		"tee, by its last store": func() (store.Store[object], store.Reader[object]) {
-			c := store.New(store.ObjectKey[object])
-			return decorate.Tee[object](store.New(store.ObjectKey[object]), c), c
-		},
-		"filter of transform of tee": func() (store.Store[object], store.Reader[object]) {
-			c, other := store.New(store.ObjectKey[*bare]), store.New(store.ObjectKey[*bare])
-			transform := decorate.Transform(decorate.Tee[*bare](c, other), store.ObjectKey[object], func(o object) (*bare, error) { return &bare{o}, nil })
+		"filter of transform": func() (store.Store[object], store.Reader[object]) {
+			c := store.New(store.ObjectKey[*bare])
+			transform := decorate.Transform(c, store.ObjectKey[object], func(o object) (*bare, error) { return &bare{o}, nil })
 			return decorate.Filter(transform, func(object) bool { return true }), clothed{c}
 		},
 	} {

@@ -105,8 +105,8 @@ func isAhead(err error, status *metav1.Status) bool {
 }
 
 // Rejected reports whether an error of a store names all objects that the store lacks, so that the
-// store took the rest of the write. A Tee joins the errors of several stores. If one store failed and
-// another one rejected an object, the failure counts.
+// store took the rest of the write. A store that writes to several others may join their errors: if
+// one of them failed and another one rejected an object, the failure counts.
 func Rejected(err error) bool {
 	switch e := err.(type) {
 	case *store.RejectedError:
