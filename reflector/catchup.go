@@ -42,7 +42,7 @@ var (
 //
 // CatchUp returns an error if ctx ends earlier: give ctx a deadline. It returns nil at once where
 // nothing can be compared: if the server's versions are no numbers, as those of fake clients, and if
-// the client is a recorder, a replay or a shared watch. It may be called from any goroutine.
+// the client is a recorder or a replay. It may be called from any goroutine.
 func (r *KubernetesResourceReflector[T]) CatchUp(ctx context.Context, since time.Time) error {
 	if _, ok := r.source.(source.Session); ok || r.source.About().Replayed {
 		return nil

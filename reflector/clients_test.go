@@ -261,6 +261,12 @@ func TestForTypeReadsTheObjectsOfTheTypedResource(t *testing.T) {
 	})
 }
 
+// object is what caches for all kinds use as T.
+type object interface {
+	metav1.Object
+	runtime.Object
+}
+
 // sameAsTyped compares the objects of a client for T with those of a client for an interface.
 func sameAsTyped[T object](t *testing.T, example T, opts ...client.ResourceOption) {
 	for name, how := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList(), reflector.WithPageSize(1)}} {

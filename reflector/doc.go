@@ -67,8 +67,8 @@
 //     backup, even if that server has passed the client's version. After a broken watch, the
 //     reflector retries a failed probe twice, with back-off, and then resumes. If the server
 //     refuses the probe, it resumes at once. While the server is overloaded (429) or unreachable,
-//     it keeps retrying. A [client.SharedWatch] probes after two silent minutes only. Restored
-//     servers, below, lists the cases that no probe can detect.
+//     it keeps retrying. Restored servers, below, lists the cases that no probe can
+//     detect.
 //   - reflector-R7: No server makes a reflector wait for ever. The reflector gives up a watch that
 //     is still open after eleven minutes and was silent for the last two (SilentWatch). It waits
 //     two minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It
@@ -96,13 +96,6 @@
 //     server reports a selection but sends objects of other shards, the reflector asks it for
 //     everything: [ErrShardMismatch]. A watch-list carries no such report, so there the reflector
 //     cannot detect this.
-//   - reflector-R12: If the server does not select objects by shard, reflectors of different shards
-//     that share a client by [client.SharedWatch] read one watch. All guarantees above hold for
-//     each reflector as if it had its own watch. They also hold when other reflectors start or
-//     stop, and when the shared watch ends. A reflector that falls behind delays the others for at
-//     most five seconds in total, and then continues with a watch of its own. The buffer of each
-//     reflector is bounded: half a megabyte for a [client.Resource], or 512 events for another
-//     client, plus the last batch that arrived.
 //   - reflector-R13: If the first list has no resource version, as lists of extension servers that
 //     compute their objects, the store receives it, and the phase is [Polling]. The reflector lists
 //     again after 24 to 30 seconds. A watch, if the server serves one, only brings the next list

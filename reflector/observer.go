@@ -45,8 +45,7 @@ type WatchDone struct {
 	Began  time.Time
 	Lasted time.Duration
 	// Events is the number of received events, including bookmarks and the beginning of a
-	// watch-list. If [client.SharedWatch] shares the watch, the count may lack events of objects in
-	// other shards.
+	// watch-list.
 	Events int
 	// Err is the error that broke the watch. It is nil if the watch ended in the ordinary way, or
 	// if Run ended.

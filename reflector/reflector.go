@@ -46,7 +46,7 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 		status:   newStatus(),
 		catching: make(chan struct{}, 1),
 		protocol: protocol.New(protocol.Options{
-			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, AsksVersion: versioned, Replayed: of.Replayed, Shared: of.Shared,
+			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, AsksVersion: versioned, Replayed: of.Replayed,
 		}),
 	}
 }

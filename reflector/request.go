@@ -140,9 +140,8 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	timeout := int64((minWatch + rand.N(maxWatch-minWatch)).Seconds())
 	opts.TimeoutSeconds = &timeout
 	until := time.Now().Add(time.Duration(timeout) * time.Second)
-	wanted := source.Wants[T]{Shards: r.shards, Sharding: r.sharding}
+	wanted := source.Wants[T]{Shards: r.shards}
 	if a.Do == protocol.AskStream {
-		wanted.Sharding = ShardingUnknown
 		r.evidence.anew()
 		opts.ShardSelector = r.shardSelector()
 		r.observing.beginList(r.name, true)

@@ -30,6 +30,73 @@ func placed(n int) *corev1.ConfigMap {
 	return object
 }
 
+// team has a reflector for each shard, and their stores.
+type team[T reflector.Object] struct {
+	all    []store.Shard
+	stores []*store.Cache[T]
+	own    []*reflector.KubernetesResourceReflector[T]
+	stops  []func()
+
+	sharding reflector.Sharding // that their State must have
+}
+
+// join starts the reflector of a shard.
+func join[T reflector.Object, L any](t *testing.T, m *team[T], resource reflector.Client[T, L], shard store.Shard, opts ...reflector.Option) {
+	s := store.New(store.ObjectKey[T])
+	r := reflector.New(resource, s, append(opts, reflector.WithShard(shard))...)
+	m.stores, m.own, m.stops = append(m.stores, s), append(m.own, r), append(m.stops, start(t, r))
+}
+
+func (m *team[T]) stop() {
+	for _, stop := range m.stops {
+		stop()
+	}
+}
+
+// compare holds what they have between them to the server.
+func (m *team[T]) compare(t *testing.T, server *reflectortest.Server, when string) {
+	t.Helper()
+	synctest.Wait()
+	want, got := map[types.UID]string{}, map[types.UID]string{}
+	objects, err := reflectortest.List[*corev1.ConfigMap](server, "")
+	require.NoError(t, err)
+	for _, o := range objects {
+		want[o.UID] = o.ResourceVersion
+	}
+	for i, s := range m.stores {
+		for key, o := range s.All() {
+			assert.NotContains(t, got, o.GetUID(), "%s: %v is in two shards", when, key)
+			got[o.GetUID()] = o.GetResourceVersion()
+			value := map[store.ShardKey]string{store.ByUID: string(o.GetUID()), store.ByNamespace: key.Namespace}[m.all[i].By]
+			assert.True(t, m.all[i].Contains(store.ShardHash(value)), when)
+		}
+		assert.Equal(t, m.sharding, m.own[i].State().Sharding, "%s: shard %d", when, i)
+		assert.NoError(t, m.own[i].State().Err, "%s: shard %d", when, i)
+		if m.sharding == reflector.ShardedByClient {
+			assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion(), "%s: what happens to others counts", when)
+		}
+	}
+	assert.Equal(t, want, got, when)
+}
+
+// change changes some objects, and adds others.
+func change(t *testing.T, server *reflectortest.Server, from, to int) {
+	t.Helper()
+	for n := from; n < to; n++ {
+		switch object := placed(n); n % 4 {
+		case 0:
+			require.NoError(t, server.Delete(object))
+		case 1:
+			require.NoError(t, server.Delete(object))
+			require.NoError(t, server.Create(object), "with another UID")
+		case 2:
+			object.Data["color"] = "green"
+			require.NoError(t, server.Update(object))
+		}
+		require.NoError(t, server.Create(placed(1000+n)))
+	}
+}
+
 // shards runs a reflector for each shard through the life of some objects, and compares
 // what they hold between them with the server.
 func shards[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, resource func() reflector.Client[T, L], by store.ShardKey, want reflector.Sharding, opts []reflector.Option) {

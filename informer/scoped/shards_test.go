@@ -12,7 +12,6 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
-	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -79,18 +78,12 @@ func podClient(server *reflectortest.Server) reflector.Client[*corev1.Pod, *core
 }
 
 func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
-	for name, c := range map[string]struct{ gate, shared bool }{
-		"gate": {gate: true}, "no gate": {}, "gate, one client": {gate: true, shared: true}, "no gate, one client": {shared: true},
-	} {
-		gate := c.gate
+	for name, gate := range map[string]bool{"gate": true, "no gate": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := reflectortest.Start(t)
 				server.SetSharding(gate)
 				resource := podClient(server)
-				if c.shared {
-					resource = client.SharedWatch(resource)
-				}
 				for n := range 60 {
 					require.NoError(t, server.Create(onNode(fmt.Sprint("a-", n), "n")))
 				}

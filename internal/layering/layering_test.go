@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"internal/masking":   {},
 
 	"reflector/mapper": {},
-	"reflector/client": {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source", "reflector/client/internal/sharedwatch"},
+	"reflector/client": {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source"},
 	"reflector/record": {"store", "reflector", "reflector/client", "internal/wire", "internal/wire/decode"},
 	"controller/reconcile": {
 		"store", "eventqueue", "reflector", "informer", "controller", "controller/internal/failure", "internal/wire", "internal/wire/decode",
@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"controller/recorder": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 	"controller/write": {
 		"store", "internal/wire", "internal/wire/decode", "internal/wire/stream",
-		"reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/client/internal/sharedwatch",
+		"reflector/client", "reflector/internal/protocol", "reflector/internal/source",
 	},
 	"controller/manager": {
 		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "informer/ondemand", "controller", "controller/internal/failure", "controller/reconcile", "controller/leader",
@@ -68,10 +68,9 @@ func init() {
 	allowed["reflector/internal/protocol"] = []string{"store"}
 	allowed["internal/wire/stream"] = []string{"store", "internal/wire", "internal/wire/decode"}
 	allowed["reflector/internal/source"] = []string{"store", "internal/wire", "internal/wire/decode", "internal/wire/stream"}
-	allowed["reflector/client/internal/sharedwatch"] = []string{"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source"}
 	for name, below := range allowed {
 		if name == "reflector" || slices.Contains(below, "reflector") {
-			below = append(below, "store/decorate", "internal/wire/stream", "reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/client/internal/sharedwatch")
+			below = append(below, "store/decorate", "internal/wire/stream", "reflector/client", "reflector/internal/protocol", "reflector/internal/source")
 			allowed[name] = below
 		}
 		// Reconcilers wait for their own writes.

@@ -12,7 +12,6 @@
 // [ForType] takes an interface as T, and an example object whose type it decodes into; factories
 // use it. [FromRESTClient] takes the REST client of a generated clientset, and [FromTypedClient]
 // one of its typed clients. [Dynamic], [Metadata] and [ListWatch] adapt client-go's other clients.
-// [SharedWatch] lets the reflectors of several shards share one watch.
 //
 // # Writing
 //

@@ -295,8 +295,8 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w sour
 		cancel()
 		return nil, err
 	}
-	reader := r.reader()
-	return reader.Watch(ctx, cancel, a, reader.Frames(a), isWatchList(&opts), w.Skip()), nil
+	watchList := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	return r.reader().Watch(ctx, cancel, a, watchList, w.Skip()), nil
 }
 
 // openWatch sends the request for a watch, and ends it if no answer begins within the timeout of the
@@ -311,11 +311,6 @@ func (r *Resource[T]) openWatch(ctx context.Context, cancel context.CancelFunc, 
 		err = fmt.Errorf("no answer within %v, the Timeout of the config: %w", r.timeout, err)
 	}
 	return a, err
-}
-
-// isWatchList reports whether a watch begins with all objects.
-func isWatchList(opts *metav1.ListOptions) bool {
-	return opts.SendInitialEvents != nil && *opts.SendInitialEvents
 }
 
 // responseKey is the context key of a *stream.Response that gets content type and status.

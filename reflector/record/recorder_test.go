@@ -360,26 +360,17 @@ func TestLastEventOfARunIsRecorded(t *testing.T) {
 }
 
 func TestRecorderInsideOfAnotherClientRecords(t *testing.T) {
-	for name, around := range map[string]func(configMaps) configMaps{
-		"another recorder": func(c configMaps) configMaps {
-			return record.Client(c, record.NewRecorder(new(strings.Builder)))
-		},
-		"a shared watch": func(c configMaps) configMaps { return client.SharedWatch(c) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, server *reflectortest.Server) {
-				require.NoError(t, server.Create(paint("a", "red")))
-				var file strings.Builder
-				recorder := record.NewRecorder(&file)
-				r := reflector.New(around(record.Client(generated(t, server), recorder)), store.New(store.ObjectKey[*corev1.ConfigMap]))
-				stop := running(t, r)
-				<-r.Synced()
-				stop()
-				assert.NoError(t, recorder.Err())
-				assert.Contains(t, file.String(), `"name":"a"`)
-			})
-		})
-	}
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		require.NoError(t, server.Create(paint("a", "red")))
+		var file strings.Builder
+		inner, outer := record.NewRecorder(&file), record.NewRecorder(new(strings.Builder))
+		r := reflector.New(record.Client(record.Client(generated(t, server), inner), outer), store.New(store.ObjectKey[*corev1.ConfigMap]))
+		stop := running(t, r)
+		<-r.Synced()
+		stop()
+		assert.NoError(t, inner.Err())
+		assert.Contains(t, file.String(), `"name":"a"`)
+	})
 }
 
 // wrapped is a client that embeds a Replay.

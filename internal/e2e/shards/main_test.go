@@ -139,8 +139,6 @@ type replica struct {
 	Identity, Kubeconfig, Namespace string
 
 	plots dynamic.ResourceInterface
-	// shared is what the reflectors of all shards read from.
-	shared reflector.Client[*unstructured.Unstructured, *unstructured.UnstructuredList]
 
 	mu     sync.Mutex
 	caches map[int]*informer.Informer[*unstructured.Unstructured]
@@ -173,7 +171,6 @@ func runReplica(text string) error {
 		return err
 	}
 	r.plots = objects.Resource(plots).Namespace(r.Namespace)
-	r.shared = client.SharedWatch(client.Dynamic(r.plots))
 	group := shard.Group{Namespace: r.Namespace, Name: groupName, Shards: shards}
 	member, err := shard.New(resource.CoordinationV1(), group, r.Identity, shard.Working(r.work),
 		shard.WithTimes(leaseDuration, renewDeadline, renewPeriod))
@@ -206,7 +203,7 @@ func (r *replica) report(member *shard.Member) report {
 
 // work is what there is to do for a shard.
 func (r *replica) work(_ context.Context, s shard.Shard) (shard.Work, error) {
-	objects := informer.New(r.shared, informer.WithName(s.String()),
+	objects := informer.New(client.Dynamic(r.plots), informer.WithName(s.String()),
 		informer.WithReflector(reflector.WithShard(store.Shards(store.ByUID, s.Of)[s.Index])))
 	reconciler := reconcile.New("plots "+s.String(), objects, func(ctx context.Context, key store.Key, _ *unstructured.Unstructured) (reconcile.Result, error) {
 		return r.reconcile(ctx, objects, key)

@@ -387,10 +387,9 @@ func (w *world) begin(replicas []*process, selected bool) {
 		}
 		least = min(least, share)
 	}
-	// On a busy machine a replica loses shards, and lists again. The one that loses least shows that
-	// it receives all plots once, whatever the number of shards: four watches receive three times as
-	// much.
-	assert.Less(w, least, 2.2)
+	// On a busy machine a replica loses shards, and lists again. The one that loses least shows that a
+	// shard costs no more than one watch: of a part of the plots, or of all.
+	assert.Less(w, least, float64(shards/len(replicas))+0.4)
 }
 
 func TestProcessesShareObjects(t *testing.T) {

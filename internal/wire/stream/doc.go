@@ -9,7 +9,7 @@
 // The data flows through these types:
 //
 //	Response   the body, its format, and the request for errors
-//	Frames     the undecoded events of a watch; a shared watch has frames of its own
+//	Frames     the undecoded events of a watch
 //	gate       removes the added objects of a watch-list that the caller holds
 //	pipeline   distributes frames to decoders and keeps the order of their results
 //	decoder    decodes an object, and checks its kind and namespace

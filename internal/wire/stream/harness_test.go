@@ -52,7 +52,7 @@ func watchBody[T Object](ctx context.Context, t *testing.T, body io.ReadCloser, 
 	r := readerOf[T](t)
 	response := &Response{ContentType: "application/json", Body: body}
 	ctx, cancel := context.WithCancel(ctx)
-	return r.Watch(ctx, cancel, response, r.Frames(response), initial, skip)
+	return r.Watch(ctx, cancel, response, initial, skip)
 }
 
 // watchList reads a watch-list of ConfigMaps.

@@ -20,7 +20,7 @@ import (
 type Watch[T Object] struct {
 	of       *Reader[T]
 	response *Response // provides the texts of errors
-	frames   Frames
+	frames   frames
 	held     gate
 	shards   *Shards
 	parts    chan *part[[]Event[T]] // in order; results may be incomplete
@@ -34,11 +34,11 @@ type Watch[T Object] struct {
 const partsAhead = 4
 
 // Watch starts reading a watch that ends with ctx. Closing the watch calls cancel, which must end
-// ctx. The response provides the texts of errors. initial says that the frames begin with a
-// watch-list; the watch then does not decode objects that the store holds.
-func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, response *Response, frames Frames, initial bool, skip Skip) *Watch[T] {
+// ctx. initial says that the response begins with a watch-list; the watch then does not decode objects
+// that the store holds.
+func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, response *Response, initial bool, skip Skip) *Watch[T] {
 	s := &Watch[T]{
-		of: r, response: response, frames: frames, held: gate{holds: skip.Holds, shards: skip.Shards, withoutManagedFields: r.WithoutManagedFields}, shards: skip.Shards,
+		of: r, response: response, frames: frames{response: response, limit: r.MaxObjectBytes}, held: gate{holds: skip.Holds, shards: skip.Shards, withoutManagedFields: r.WithoutManagedFields}, shards: skip.Shards,
 		parts: make(chan *part[[]Event[T]], partsAhead), cancel: cancel,
 	}
 	if initial {
@@ -94,7 +94,7 @@ func (s *Watch[T]) unreadable() bool {
 
 func (s *Watch[T]) run(ctx context.Context) {
 	defer close(s.parts)
-	defer s.frames.Close()
+	defer s.response.Close()
 	err := s.read(ctx)
 	if err != io.EOF && ctx.Err() == nil {
 		s.err = err
@@ -116,12 +116,12 @@ func (s *Watch[T]) read(ctx context.Context) error {
 	defer func() { decoding.close(ctx.Err() == nil) }()
 	for {
 		asked := time.Now()
-		frames, others, err := s.frames.Next(ctx)
+		frames, err := s.frames.next()
 		now := time.Now()
 		if frames != nil {
 			s.held.keepBack(frames.Format, frames)
 		}
-		follows := err != nil || frames != nil && len(frames.Frames) > 0 || others.Count > 0
+		follows := err != nil || frames != nil && len(frames.Frames) > 0
 		if keys, version := s.held.pass(now, follows); keys != nil {
 			e := Event[T]{Type: watch.Added, ResourceVersion: version, Held: keys}
 			if !s.send(ctx, decoding.ready([]Event[T]{e})) {
@@ -132,9 +132,6 @@ func (s *Watch[T]) read(ctx context.Context) error {
 			return err
 		}
 		if !s.sendFrames(ctx, decoding, frames, now.Sub(asked)) {
-			return ctx.Err()
-		}
-		if e, ok := OthersEvent[T](others); ok && !s.send(ctx, decoding.ready([]Event[T]{e})) {
 			return ctx.Err()
 		}
 	}

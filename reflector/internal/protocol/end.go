@@ -48,7 +48,7 @@ func (p *step) end(err error) {
 		breakOff(p, err)
 		return
 	}
-	if lasted < briefWatch && !p.Replayed && !p.Shared {
+	if lasted < briefWatch && !p.Replayed {
 		p.brief++
 	} else {
 		p.brief = 0
@@ -56,7 +56,7 @@ func (p *step) end(err error) {
 	// A server that closes one brief watch after the other is probed once in a while: it cannot be
 	// restored in between without refusing a connection.
 	early := lasted < max(ShortWatchTime, p.watching.asked-clockSlack) && (p.brief < 2 || p.now.Sub(p.probedAt) >= briefWatch)
-	p.suspect = !p.Shared && (p.suspect || p.Replayed || err != nil || early)
+	p.suspect = p.suspect || p.Replayed || err != nil || early
 	if !p.relistDue() && !p.moved() && lasted < ShortWatchTime {
 		if err == nil {
 			err = ShortWatch

@@ -26,7 +26,7 @@ func (p *step) poll() {
 	case p.triggered:
 		p.phase = polling
 		p.do(Action{Do: Receive})
-	case p.Shared || p.now.Before(p.triggersAt):
+	case p.now.Before(p.triggersAt):
 		p.awaitPoll()
 	default:
 		p.phase = triggering

@@ -111,7 +111,7 @@ func relistNewest(p *step, err error) {
 }
 
 func probeFirst(p *step, err error) {
-	p.suspect = !p.Shared
+	p.suspect = true
 	retry(p, err)
 }
 

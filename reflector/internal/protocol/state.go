@@ -85,10 +85,6 @@ type Options struct {
 	// Replayed is true if the client replays a recording. The duration of a watch is then
 	// meaningless, and a probe is free.
 	Replayed bool
-	// Shared is true if several reflectors share the client's watch. They end their watches in
-	// order to begin a new one together. A pause or a probe before the new watch would separate
-	// them.
-	Shared bool
 }
 
 // phase is the current step of the conversation. It determines the meaning of the next input.

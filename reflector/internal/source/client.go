@@ -41,7 +41,6 @@ type About struct {
 	Type       reflect.Type // the Go type of all objects, if the client knows it: T may be an interface
 	WatchLists bool         // the client can ask for watch-lists
 	Replayed   bool         // the answers come from a recording, so durations are meaningless
-	Shared     bool         // several reflectors share the watches
 }
 
 // Versioned is a Source that can ask its server for the version of Kubernetes.
@@ -90,9 +89,6 @@ type provider[T Object] interface {
 type Wants[T Object] struct {
 	Holds  HoldsFunc // if not nil: skip objects that the store holds with the same content
 	Shards *Shards   // skip objects outside these shards
-	// Sharding says whether the server or the client selects the shards, according to the last
-	// list.
-	Sharding Sharding
 	// Take, if it is not nil, may receive the items of a list in order, while the list arrives.
 	// These items are then missing from the page. If the list fails, the items that take received
 	// are void.
@@ -112,23 +108,23 @@ func Of[T Object, L any](client Client[T, L]) Source[T] {
 			return own
 		}
 	}
-	return &ClientSource[T, L]{client: client, lists: NewListType[T, L]()}
+	return &clientSource[T, L]{client: client, lists: NewListType[T, L]()}
 }
 
-// ClientSource is the source for a Client of any other type.
-type ClientSource[T Object, L any] struct {
+// clientSource is the source for a Client of any other type.
+type clientSource[T Object, L any] struct {
 	client Client[T, L]
 	lists  listType[T, L]
 }
 
-func (s *ClientSource[T, L]) Check() error {
+func (s *clientSource[T, L]) Check() error {
 	if IsNil(s.client) {
 		return ErrNoClient
 	}
 	return s.lists.Err
 }
 
-func (s *ClientSource[T, L]) List(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Page[T], error) {
+func (s *clientSource[T, L]) List(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Page[T], error) {
 	if w.Probe != nil {
 		ctx = context.WithValue(ctx, probeKey{}, true)
 	}
@@ -154,10 +150,13 @@ type probeKey struct{}
 // IsProbe reports whether a list is a probe.
 func IsProbe(ctx context.Context) bool { return ctx.Value(probeKey{}) != nil }
 
-func (s *ClientSource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ Wants[T]) (Stream[T], error) {
-	w, err := s.Open(ctx, opts)
+func (s *clientSource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ Wants[T]) (Stream[T], error) {
+	w, err := s.client.Watch(ctx, opts)
+	if err == nil && IsNil(w) {
+		err = ErrNoWatch
+	}
 	if err != nil {
-		return nil, err
+		return nil, stream.Bound(err)
 	}
 	if of, ok := w.(interface{ Stream(self any) Stream[T] }); ok {
 		if own := of.Stream(w); own != nil {
@@ -165,14 +164,6 @@ func (s *ClientSource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions,
 		}
 	}
 	return &ClientStream[T]{Watch: w}, nil
-}
-
-func (s *ClientSource[T, L]) Open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	w, err := s.client.Watch(ctx, opts)
-	if err == nil && IsNil(w) {
-		err = ErrNoWatch
-	}
-	return w, stream.Bound(err)
 }
 
 // IsNil reports whether value is nil, or an interface that holds a nil pointer.
@@ -184,7 +175,7 @@ func IsNil(value any) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-func (s *ClientSource[T, L]) About() About { return About{WatchLists: CanStream(s.client)} }
+func (s *clientSource[T, L]) About() About { return About{WatchLists: CanStream(s.client)} }
 
 // CanStream reports whether a client can serve watch-lists. Test doubles over an object tracker
 // cannot: they send no closing bookmark. client-go's fake clientsets declare this, but their typed

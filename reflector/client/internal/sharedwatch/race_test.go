@@ -1,5 +1,0 @@
-//go:build race
-
-package sharedwatch
-
-const raceEnabled = true
