@@ -18,8 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -92,16 +90,6 @@ func follows[T any](t *testing.T, make func(*testing.T, *rest.Config, ...Option)
 	}
 }
 
-// twice returns two selectors that both select everything.
-func twice() *Selectors {
-	both := new(Selectors)
-	for _, label := range []string{"x", "y"} {
-		lacks, _ := labels.NewRequirement(label, selection.DoesNotExist, nil)
-		both.Add(labels.NewSelector().Add(*lacks))
-	}
-	return both
-}
-
 func valueOf(c *corev1.ConfigMap) string { return c.Data["value"] }
 
 func annotated(object metav1.Object) string { return object.GetAnnotations()["value"] }
@@ -171,11 +159,6 @@ func TestCachesFollowObjectsThatChangeUnderTheirVersions(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { assert.NoError(t, s.Close()) })
 			return NewStored(kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps(""), s, opts...)
-		}, valueOf)
-	})
-	t.Run("by selectors", func(t *testing.T) {
-		follows(t, func(t *testing.T, config *rest.Config, opts ...Option) *Informer[*corev1.ConfigMap] {
-			return New(kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps(""), append(opts, WithSelectors(twice()))...)
 		}, valueOf)
 	})
 }

@@ -8,13 +8,9 @@ import (
 // Covers reports whether the cache would hold an existing object under a key. It returns false
 // if the key is in no scope of an informer of package scoped, or in a scope whose first list is
 // not complete. It also returns false if the scope, or the reflector, is restricted to shards:
-// another process may be responsible for the object. It always returns false for an informer with
-// [WithSelectors]: an object of a removed selector, or of one without a list, is missing but exists.
-// Covers ignores the label selector of WithReflector.
+// another process may be responsible for the object. Covers ignores the label selector of
+// WithReflector.
 func (i *Informer[T]) Covers(key store.Key) bool {
-	if i.selectors != nil {
-		return false
-	}
 	for _, s := range i.feed.Sources() {
 		if s.Gone != nil && (!s.IsSynced() || s.Scope.Cluster != key.Cluster || s.Scope.Namespace != "" && s.Scope.Namespace != key.Namespace) {
 			continue

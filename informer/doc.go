@@ -21,9 +21,8 @@
 // behind the cache, such as a file from which the next process restores the cache: see package
 // persist.
 //
-// [WithSelectors] caches the objects of several label selectors; a [Selectors] changes them while
-// the informer runs. Package scoped makes an informer of several namespaces, clusters or shards in
-// one cache. They may come and go while the informer runs.
+// Package scoped makes an informer of several namespaces, clusters or shards in one cache. They may
+// come and go while the informer runs.
 //
 // [store.AddBudget] bounds the memory of the cache. An object over the budget is rejected: the
 // state, the log and the error handler report it, as they do every object that the cache cannot
@@ -68,17 +67,13 @@
 //     subscriber, with OutOfScope set. Nothing is written to a scope after it was dropped. Scopes
 //     may be shards, which come and go one by one: the informer neither lists the remaining shards
 //     again nor sends events for their objects.
-//   - informer-I11: With [WithSelectors], the cache eventually holds the objects that at least one
-//     selector selects. Each selector has a watch, and one may be behind another. Even then, the
-//     states of an object never go back, and an object that left does not come back in an earlier
-//     state.
 //
 // # Synced and ready
 //
 // The cache is synced when the first list has filled it. A subscriber is synced when it got every
 // object of that list, even if its handler failed. [Informer.WaitForSync] waits for both. Its error
 // names the state of the reflector, the last failure and the subscribers that are behind. The cache
-// and the subscribers then stay synced; an added scope, selector or handler has to sync as well.
+// and the subscribers then stay synced; an added scope or handler has to sync as well.
 // [Informer.Ready] answers a different question: whether a program can rely on the cache now. Ready
 // fails again when there has been no working watch for longer than [WithStaleness] allows.
 //

@@ -11,7 +11,6 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 )
@@ -129,43 +128,6 @@ func ExampleNewTransformed() {
 	fmt.Println(places.Run(ctx))
 	// Output:
 	// till is on node-1
-	// <nil>
-}
-
-// The cache has the pods of two applications. The program adds the second one later.
-func ExampleWithSelectors() {
-	till, stall := newPod("till", "node-1"), newPod("stall", "node-2")
-	till.Labels, stall.Labels = labels.Set{"app": "web"}, labels.Set{"app": "db"}
-	server, clientset := serve(till, stall)
-	defer server.Close()
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-
-	var apps informer.Selectors
-	apps.Add(labels.SelectorFromSet(labels.Set{"app": "web"}))
-	pods := informer.New(clientset.CoreV1().Pods(""), informer.WithSelectors(&apps))
-	result := make(chan error, 1)
-	go func() { result <- pods.Run(ctx) }()
-	if err := pods.WaitForSync(ctx); err != nil {
-		panic(err)
-	}
-	fmt.Println("web:", pods.Cache().Len())
-
-	apps.Add(labels.SelectorFromSet(labels.Set{"app": "db"}))
-	if err := apps.WaitForSync(ctx); err != nil {
-		panic(err)
-	}
-	fmt.Println("web and db:", pods.Cache().Len())
-	apps.Remove(labels.SelectorFromSet(labels.Set{"app": "web"}))
-	for key := range pods.Cache().All() {
-		fmt.Println("db:", key)
-	}
-	stop()
-	fmt.Println(<-result)
-	// Output:
-	// web: 1
-	// web and db: 2
-	// db: shop/stall
 	// <nil>
 }
 

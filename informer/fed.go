@@ -18,18 +18,10 @@ func NewFed[T any](backing Backing[T], key store.KeyFunc[T], makeFeed func(feed.
 	} else {
 		i = newInformer(store.New(key), opts)
 	}
-	i.feed = makeFeed(i.target())
-	return i
-}
-
-func (i *Informer[T]) target() feed.Target[T] {
-	target := feed.Target[T]{
+	i.feed = makeFeed(feed.Target[T]{
 		Name: i.name, Cache: i.cache, Into: i.into, Partition: i.part, Report: i.report, Reflector: i.reflectorOptions(),
-	}
-	if i.selectors != nil {
-		target.Join = i.selectors.join
-	}
-	return target
+	})
+	return i
 }
 
 // report reports a failure of a feed.

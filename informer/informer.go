@@ -48,14 +48,7 @@ func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Optio
 
 // newReflecting gives an informer a reflector.
 func newReflecting[T reflector.Object, L any](i *Informer[T], client reflector.Client[T, L]) *Informer[T] {
-	return i.reflecting(func(into store.Store[T], opts ...reflector.Option) feed.Feed {
-		return reflector.New(client, into, opts...)
-	})
-}
-
-// reflecting gives an informer a reflector, or one for each selector.
-func (i *Informer[T]) reflecting(reflect func(store.Store[T], ...reflector.Option) feed.Feed) *Informer[T] {
-	i.feed = i.target().Reflecting(reflect)
+	i.feed = feed.New(reflector.New(client, store.Store[T](i.into), i.reflectorOptions()...))
 	return i
 }
 
@@ -68,9 +61,9 @@ func (i *Informer[T]) reflecting(reflect func(store.Store[T], ...reflector.Optio
 // keeps the earlier object under its key, and fetches the object again after a back-off.
 // [decorate.Transform] documents the other rules of fn.
 func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
-	return newInformer(store.New(key), opts).reflecting(func(into store.Store[S], opts ...reflector.Option) feed.Feed {
-		return reflector.New(client, decorate.Transform(into, store.ObjectKey[T], fn), opts...)
-	})
+	i := newInformer(store.New(key), opts)
+	i.feed = feed.New(reflector.New(client, decorate.Transform(i.into, store.ObjectKey[T], fn), i.reflectorOptions()...))
+	return i
 }
 
 // newInformer returns an informer without a feed.

@@ -30,7 +30,6 @@ type options struct {
 	drainTimeout time.Duration
 	staleness    time.Duration // 0 or less means no limit
 	guarding     *guard.Reporter
-	selectors    *Selectors // nil for none
 }
 
 // common has the options of both informers and subscriptions.

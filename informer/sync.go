@@ -17,9 +17,7 @@ type ScopeState struct {
 	// Scope is the scope that the reflector fills. It is the zero Scope unless the informer is one
 	// of package scoped.
 	Scope store.Scope
-	// Selector is the label selector of the reflector, if it is one of [WithSelectors].
-	Selector string
-	State    reflector.State
+	State reflector.State
 	// Synced is true once the reflector has its first list.
 	Synced bool
 	// Broken is the time since which there is no watch; zero while there is one.
@@ -27,7 +25,7 @@ type ScopeState struct {
 }
 
 func stateOf(s *feed.Source) ScopeState {
-	return ScopeState{Scope: s.Scope, Selector: s.Selector, State: s.State(), Synced: s.IsSynced(), Broken: s.Broken()}
+	return ScopeState{Scope: s.Scope, State: s.State(), Synced: s.IsSynced(), Broken: s.Broken()}
 }
 
 // watchLife is the longest duration of a watch: the reflector asks the server to end it by then. A
@@ -97,9 +95,6 @@ func describe(s ScopeState) string {
 	if s.Scope != (store.Scope{}) {
 		text = " of " + s.Scope.String()
 	}
-	if s.Selector != "" {
-		text += " of " + s.Selector
-	}
 	text += " is " + string(s.State.Phase)
 	if s.State.Attempt > 0 {
 		text += fmt.Sprintf(" after attempt %d", s.State.Attempt)
@@ -135,7 +130,7 @@ func (e *StaleError) Unwrap() error { return e.Scope.State.Err }
 //
 // It waits for the handlers of [Informer.Handle] that have subscribed when the cache is filled, and
 // not for subscribers that pull. It may be called before Run. After a failure it fails until Run is
-// called again. A synced informer stays synced until a handler, a scope or a selector is added.
+// called again. A synced informer stays synced until a handler or a scope is added.
 // [Informer.Ready] reports whether the informer is up to date.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	failure := i.lastFailure()
@@ -174,7 +169,7 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 // unsynced returns the unsynced parts, with a cause.
 func (i *Informer[T]) unsynced(cause error) *SyncError {
 	sources := i.feed.Sources()
-	e := &SyncError{Informer: i.name, Err: cause, empty: i.selectors == nil && len(sources) == 0 && !isClosed(i.feed.Synced())}
+	e := &SyncError{Informer: i.name, Err: cause, empty: len(sources) == 0 && !isClosed(i.feed.Synced())}
 	for _, s := range sources {
 		if state := stateOf(s); !state.Synced {
 			e.Unsynced = append(e.Unsynced, state)
@@ -231,13 +226,12 @@ func (i *Informer[T]) State() reflector.State { return i.feed.State() }
 func (i *Informer[T]) Changed(seen reflector.State) <-chan struct{} { return i.feed.Changed(seen) }
 
 // Synced returns a channel that is closed once the cache has been filled. For a scoped informer, it
-// is closed when there is at least one scope and all scopes are filled; with [WithSelectors], when
-// all selectors have their first list. [Subscription.Synced] shows
+// is closed when there is at least one scope and all scopes are filled. [Subscription.Synced] shows
 // whether a subscriber got these objects.
 func (i *Informer[T]) Synced() <-chan struct{} { return i.feed.Synced() }
 
 // Scopes returns the state of each reflector, in the order in which they were added. There is one
-// unless the informer has [WithSelectors] or is one of package scoped.
+// unless the informer is one of package scoped.
 func (i *Informer[T]) Scopes() []ScopeState {
 	sources := i.feed.Sources()
 	states := make([]ScopeState, len(sources))

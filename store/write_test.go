@@ -206,7 +206,7 @@ func TestMemoryOfLargeCommitsIsNotKept(t *testing.T) {
 	assert.LessOrEqual(t, cap(c.scratch.commit.Changes), maxScratch)
 }
 
-// The merged cache of several selectors commits writes of several watches at once.
+// A merged cache commits writes of several watches at once.
 // A batch says up to which version it is complete. Its objects may be later, and then say nothing
 // about what lies between.
 func TestObjectsDoNotMoveTheVersionBeyondTheirBatch(t *testing.T) {

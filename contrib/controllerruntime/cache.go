@@ -26,7 +26,6 @@ type kinds struct {
 	http       *http.Client
 	scheme     *runtime.Scheme
 	references map[schema.GroupVersionKind]Reference
-	selectors  map[schema.GroupVersionKind]*informer.Selectors
 	readers    *readers
 }
 
@@ -37,17 +36,11 @@ func (k *kinds) informer(lw toolscache.ListerWatcher, example runtime.Object, re
 	if reference, ok := k.reference(t.kind, example); ok {
 		return k.referring(t, err, reference, indexers)
 	}
-	t.selectors, _ = ofKind(k, k.selectors, t.kind, example)
-	if err == nil && t.selectors != nil && !t.labels.Empty() {
-		err = fmt.Errorf("cache.Options have the label selector %q", t.labels)
-	}
 	var i *sharedInformer
 	if err == nil {
 		i, err = k.decoding(t)
 	}
 	switch {
-	case err != nil && t.selectors != nil:
-		return refusing{err: fmt.Errorf("%w: %T: %w", ErrSelectors, example, err)}
 	case err == nil:
 		i.with(indexers)
 		k.readers.add(example, i)
@@ -69,8 +62,6 @@ type target struct {
 	kind    schema.GroupVersionKind
 	example runtime.Object
 	resync  time.Duration
-	// selectors takes the place of the label selector; nil for none.
-	selectors *informer.Selectors
 }
 
 func (k *kinds) target(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration) (t target, err error) {
@@ -103,7 +94,7 @@ func (k *kinds) decoding(t target) (*sharedInformer, error) {
 // informer returns an informer of the objects of a client.
 func (t target) informer(from *kubeclient.Resource[client.Object], prepare func(client.Object) (client.Object, error)) *sharedInformer {
 	return &sharedInformer{copies: true, prepare: prepare, SharedIndexInformer: clientgo.NewTyped(from.In(t.namespace), clientgo.WithResync(t.resync),
-		clientgo.WithInformer(informer.WithName(t.name(t.example)), informer.WithSelectors(t.selectors), informer.WithReflector(
+		clientgo.WithInformer(informer.WithName(t.name(t.example)), informer.WithReflector(
 			reflector.WithLabelSelector(t.labels), reflector.WithFieldSelector(t.fields))))}
 }
 

@@ -56,12 +56,6 @@
 // PartialObjectMetadata of the kind has an informer of its own, as usual.
 // docs/controller-runtime-caches.md says what is not supported.
 //
-// # Several selectors
-//
-// [Options] can cache a kind by several label selectors, which the program may add and remove while
-// the cache runs: see Options.Selectors. Handlers get one sequence of events for each object
-// (informer-I11).
-//
 // # Reads
 //
 // With [NewCache], Get and List of Go types read the store of the informer, without a lookup of the

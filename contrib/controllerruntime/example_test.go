@@ -7,10 +7,8 @@ import (
 	"log"
 
 	"github.com/kubereflector/kubereflector/contrib/controllerruntime"
-	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,30 +93,6 @@ func ExampleReference() {
 	// tls after 1 request(s)
 	// true
 	// <nil> 1
-}
-
-// Of Deployments, the manager holds those of the tenants that it knows. It learns of others while
-// it runs.
-func ExampleOptions_selectors() {
-	var tenants informer.Selectors
-	tenants.Add(labels.SelectorFromSet(labels.Set{"tenant": "north"}))
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
-		NewCache: controllerruntime.Options{Selectors: map[client.Object]*informer.Selectors{
-			&appsv1.Deployment{}: &tenants,
-		}}.NewCache,
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	// A controller calls this for a new tenant.
-	arrived := func(ctx context.Context, tenant string) error {
-		tenants.Add(labels.SelectorFromSet(labels.Set{"tenant": tenant}))
-		return tenants.WaitForSync(ctx)
-	}
-	_ = arrived
-	if err := mgr.Start(ctrl.SetupSignalHandler()); err != nil {
-		log.Fatal(err)
-	}
 }
 
 // controller-runtime keeps its requests and its decoding.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kubereflector/kubereflector/informer"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -21,15 +20,6 @@ type Options struct {
 	// An object in the map is only an example of its kind, as in cache.Options.ByObject. It also
 	// stands for unstructured objects of the kind.
 	ByReference map[client.Object]Reference
-
-	// Selectors has the kinds of which the cache holds each object that at least one of several
-	// label selectors selects: see [informer.WithSelectors]. The program may add and remove
-	// selectors while the cache runs; [informer.Selectors.WaitForSync] waits for their objects. An
-	// object in the map stands for all forms of its kind: typed, unstructured and metadata.
-	// Namespaces, field selectors and transforms of cache.Options restrict all selectors. A label
-	// selector of cache.Options for such a kind is an error ([ErrSelectors]): add its requirements
-	// to each selector.
-	Selectors map[client.Object]*informer.Selectors
 }
 
 // Reference says how a cache holds the objects of one kind by reference. The cache watches the
@@ -62,12 +52,6 @@ var (
 	// that exclude each other. The first read or GetInformer returns it for a kind that the library
 	// cannot decode, or without bookmarks.
 	ErrReference = errors.New("cannot cache by reference")
-
-	// ErrSelectors means that a kind cannot be cached by several selectors. NewCache returns it for
-	// options that exclude each other. The first read or GetInformer returns it for a kind with a
-	// label selector in cache.Options, and for a kind that the library cannot decode, or without
-	// bookmarks.
-	ErrSelectors = errors.New("cannot cache by several selectors")
 )
 
 // NewCache returns a cache of controller-runtime whose informers are those of this library. Pass it
@@ -81,16 +65,12 @@ func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 }
 
 // NewCache is the function [NewCache] with these options. It also returns [ErrReference],
-// [ErrSelectors], or the error of the scheme for a kind that the scheme does not know.
+// or the error of the scheme for a kind that the scheme does not know.
 func (o Options) NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 	if opts.Scheme == nil {
 		opts.Scheme = scheme.Scheme
 	}
 	references, err := o.references(&opts)
-	if err != nil {
-		return nil, err
-	}
-	selectors, err := o.selectors(&opts, references)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +86,7 @@ func (o Options) NewCache(config *rest.Config, opts cache.Options) (cache.Cache,
 			return nil, fmt.Errorf("HTTP client of the cache: %w", err)
 		}
 	}
-	k := &kinds{config: config, http: opts.HTTPClient, scheme: opts.Scheme, references: references, selectors: selectors, readers: newReaders(opts)}
+	k := &kinds{config: config, http: opts.HTTPClient, scheme: opts.Scheme, references: references, readers: newReaders(opts)}
 	opts.HTTPClient = capturing(opts.HTTPClient)
 	opts.NewInformer = k.informer
 	made, err := cache.New(config, opts)
@@ -142,30 +122,6 @@ func (o Options) references(opts *cache.Options) (map[schema.GroupVersionKind]Re
 			reference.Owned = labels.Nothing()
 		}
 		all[kind] = reference
-	}
-	return all, nil
-}
-
-// selectors returns the selectors by kind.
-func (o Options) selectors(opts *cache.Options, references map[schema.GroupVersionKind]Reference) (map[schema.GroupVersionKind]*informer.Selectors, error) {
-	all := map[schema.GroupVersionKind]*informer.Selectors{}
-	for example, selectors := range o.Selectors {
-		kind, err := apiutil.GVKForObject(example, opts.Scheme)
-		if err != nil {
-			return nil, fmt.Errorf("cache %T by selectors: %w", example, err)
-		}
-		_, referred := references[kind]
-		switch {
-		case opts.NewInformer != nil:
-			return nil, fmt.Errorf("%w: %s: the options have a NewInformer", ErrSelectors, kind)
-		case selectors == nil:
-			return nil, fmt.Errorf("%w: %s: the entry is nil", ErrSelectors, kind)
-		case all[kind] != nil:
-			return nil, fmt.Errorf("%w: %s: two entries have this kind", ErrSelectors, kind)
-		case referred:
-			return nil, fmt.Errorf("%w: %s: it is cached by reference", ErrSelectors, kind)
-		}
-		all[kind] = selectors
 	}
 	return all, nil
 }

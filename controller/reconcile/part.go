@@ -2,7 +2,7 @@ package reconcile
 
 import "github.com/kubereflector/kubereflector/store"
 
-// Scopes, selectors and shards of the primary informer may leave this process while it runs. The
+// Scopes and shards of the primary informer may leave this process while it runs. The
 // reconciler then reconciles a key without an object only if that object was deleted; if the object
 // merely left, another process is responsible for it.
 

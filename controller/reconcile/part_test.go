@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // addHeld adds a key, and whether its object is there.
@@ -181,35 +180,6 @@ func TestCleanupOfAnObjectThatCameBackAndLeftIsNotRepeated(t *testing.T) {
 		cleanup <- errors.New("no")
 		<-time.After(time.Hour)
 		assert.Empty(t, log.take(), "the object exists, and another process is responsible for it")
-		require.NoError(t, stop())
-	})
-}
-
-func TestObjectOfARemovedSelectorIsNotTakenForDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		var selectors informer.Selectors
-		selectors.Add(labels.Everything())
-		w.configMaps = informer.New(w.client.CoreV1().ConfigMaps("ns"), informer.WithSelectors(&selectors))
-		var log list
-		r := New("selected", w.configMaps, func(_ context.Context, key store.Key, object *corev1.ConfigMap) (Result, error) {
-			log.addHeld(key, object != nil)
-			return Result{}, nil
-		}, w.ofSecrets)
-		w.create(configMap("a"))
-		w.create(configMap("b"))
-		stop := w.run(r)
-		synctest.Wait()
-		assert.Equal(t, []string{"a true", "b true"}, sorted(log.take()))
-		w.delete(configMap("b"))
-		synctest.Wait()
-		assert.Equal(t, []string{"b false"}, sorted(log.take()))
-		selectors.Remove(labels.Everything())
-		selectors.Add(labels.SelectorFromSet(labels.Set{"other": "yes"}))
-		synctest.Wait()
-		w.create(secret("of-a", "a"))
-		synctest.Wait()
-		assert.Empty(t, log.take(), "the object exists")
 		require.NoError(t, stop())
 	})
 }

@@ -104,7 +104,7 @@ type watching[S any] struct {
 // other keys of the event are.
 //
 // An object that leaves the informer triggers no reconcile: its scope or selector was removed, or it
-// belongs to another shard now. If the primary informer has scopes, selectors or shards, a key without
+// belongs to another shard now. If the primary informer has scopes or shards, a key without
 // an object in its cache is reconciled only if an object was deleted: another process may be
 // responsible for the key. See [informer.Informer.Covers].
 //

@@ -1,5 +1,4 @@
-// Program selectors lets the API server select pods, by labels and by a field. The program adds and
-// removes label selectors while its informer runs.
+// Program selectors lets the API server select pods, by labels and by a field.
 package main
 
 import (
@@ -16,26 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// apps is the set of label selectors. It may change at any time.
-var apps informer.Selectors
-
-func ofApp(name string) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": name}) }
-
 func main() { cluster.Main(cluster.With(run, demo)) }
 
 func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
-	apps.Add(ofApp("web"))
-	defer apps.Remove(ofApp("web"))
-	// Each label selector has a watch. All watches have the field selector.
+	webOrDB, err := labels.Parse("app in (web, db)")
+	if err != nil {
+		return err
+	}
 	notDebug := reflector.WithFieldSelector(fields.OneTermNotEqualSelector("metadata.name", "debug"))
-	pods := informer.New(c.CoreV1().Pods("default"), informer.WithSelectors(&apps), informer.WithReflector(notDebug))
+	pods := informer.New(c.CoreV1().Pods("default"), informer.WithReflector(reflector.WithLabelSelector(webOrDB), notDebug))
 
 	pods.Handle(informer.HandlerFunc[*corev1.Pod](func(_ context.Context, event eventqueue.Event[*corev1.Pod]) error {
-		exists := ""
-		if event.OutOfScope {
-			exists = ", which still exists"
-		}
-		fmt.Fprintf(out, "  %v of %s with app %s%s\n", event.Type, event.Key.Name, event.Object.Labels["app"], exists)
+		fmt.Fprintf(out, "  %v of %s with app %s\n", event.Type, event.Key.Name, event.Object.Labels["app"])
 		return nil
 	}))
 	return pods.Run(ctx)

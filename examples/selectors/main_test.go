@@ -9,13 +9,12 @@ import (
 )
 
 func TestSelectors(t *testing.T) {
-	assert.Equal(t, `app=web is selected. Pods are created, also one with the name debug:
+	assert.Equal(t, `app=web and app=db are selected. Pods are created, also one with the name debug:
   Addition of front with app web
-app=db is added:
   Addition of orders with app db
-The label of orders changes from db to queue:
+The label of front changes from web to db:
+  Modification of front with app db
+The label of orders changes from db to queue, and the pod still exists:
   Deletion of orders with app db
-Both selectors are removed:
-  Deletion of front with app web, which still exists
 `, clustertest.Output(t, cluster.With(run, demo)))
 }

@@ -57,9 +57,7 @@ func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *ho
 	var objects *store.Cache[T]
 	s := newSharedIndexInformer(informer.NewFed(nil, store.ObjectKey[T], func(target feed.Target[T]) feed.Group {
 		objects = target.Cache
-		return target.Reflecting(func(into store.Store[T], opts ...reflector.Option) feed.Feed {
-			return reflector.New(client, decorate.Transform(into, store.ObjectKey[T], h.transformed), opts...)
-		})
+		return feed.New(reflector.New(client, decorate.Transform(target.Into, store.ObjectKey[T], h.transformed), target.Reflector...))
 	}, own...), o)
 	s.hooks, h.name, s.indexer.cache = h, s.informer.Name(), objects
 	return s

@@ -158,11 +158,10 @@ func TestLanesAreBounded(t *testing.T) {
 	assert.Equal(t, 4, fill(1, 1000))
 }
 
-func TestReflectorHasItsScopeOrSelector(t *testing.T) {
+func TestReflectorHasItsScope(t *testing.T) {
 	for want, state := range map[string]informer.ScopeState{
 		"":               {},
 		"namespace shop": {Scope: store.Scope{Namespace: "shop"}},
-		"app=web":        {Selector: "app=web"},
 	} {
 		assert.Equal(t, want, newReflector(state).Scope)
 	}

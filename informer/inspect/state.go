@@ -105,8 +105,7 @@ type FieldChange struct {
 
 // Reflector is the state of one reflector.
 type Reflector struct {
-	// Scope is the scope or the selector that the reflector fills; empty unless the informer has
-	// several.
+	// Scope is the scope that the reflector fills; empty unless the informer has several.
 	Scope string `json:"scope,omitempty"`
 	// Sharding says which side filters out objects of other shards; empty without shards.
 	Sharding string `json:"sharding,omitempty"`

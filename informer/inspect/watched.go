@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -90,7 +89,6 @@ func newReflector(scope informer.ScopeState) Reflector {
 	if scope.Scope != (store.Scope{}) {
 		r.Scope = scope.Scope.String()
 	}
-	r.Scope = cmp.Or(scope.Selector, r.Scope)
 	if scope.State.Err != nil {
 		r.Error = scope.State.Err.Error()
 	}

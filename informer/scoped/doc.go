@@ -21,7 +21,7 @@
 //
 // # Errors
 //
-// Add returns a [store.ErrOutOfScope] if the scope overlaps another one, and an error if the
-// informer has [informer.WithSelectors]. Drop returns an [ErrNoScope] if there is no such scope. If
-// one reflector fails for good, the Run of the informer ends, with an error that names the scope.
+// Add returns a [store.ErrOutOfScope] if the scope overlaps another one. Drop returns an [ErrNoScope]
+// if there is no such scope. If one reflector fails for good, the Run of the informer ends, with an
+// error that names the scope.
 package scoped

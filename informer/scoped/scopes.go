@@ -1,7 +1,6 @@
 package scoped
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,8 +12,6 @@ import (
 
 // ErrNoScope means that an informer does not have the scope to drop.
 var ErrNoScope = feed.ErrNone
-
-var errSelectors = errors.New("informer of scopes cannot have WithSelectors: make one informer for each scope")
 
 // Scopes are the scopes of an informer. Create them with [New], and add each with [Add].
 type Scopes[T any] struct {
@@ -37,9 +34,7 @@ func newScopes[T any](backing informer.Backing[T], key store.KeyFunc[T], opts []
 	s := &Scopes[T]{}
 	s.informer = informer.NewFed(backing, key, func(target feed.Target[T]) feed.Group {
 		s.target = target
-		s.all = feed.NewReflectors(target.Name,
-			func(at feed.Place) (store.Store[T], error) { return target.Partition(at.Scope) },
-			func(at feed.Place) error { return target.Cache.Drop(at.Scope) })
+		s.all = feed.NewReflectors(target)
 		return s.all
 	}, opts...)
 	return s
@@ -58,14 +53,11 @@ func (s *Scopes[T]) Informer() *informer.Informer[T] { return s.informer }
 // additions. opts apply to this reflector, after the options that [informer.WithReflector] gave for
 // all of them. Its name combines informer and scope.
 func Add[T reflector.Object, L any](s *Scopes[T], scope store.Scope, client reflector.Client[T, L], opts ...reflector.Option) error {
-	if s.target.Join != nil {
-		return s.failed(scope, errSelectors)
-	}
 	own := append(slices.Clone(s.target.Reflector), reflector.WithName(fmt.Sprintf("%s, %v", s.target.Name, scope)))
 	if scope.Shard != (store.Shard{}) {
 		own = append(own, reflector.WithShard(scope.Shard))
 	}
-	return s.failed(scope, s.all.Add(feed.Place{Scope: scope}, func(into store.Store[T]) feed.Feed {
+	return s.failed(scope, s.all.Add(scope, func(into store.Store[T]) feed.Feed {
 		return reflector.New(client, into, append(own, opts...)...)
 	}))
 }
@@ -75,7 +67,7 @@ func Add[T reflector.Object, L any](s *Scopes[T], scope store.Scope, client refl
 // not called for them. Drop returns when the reflector has ended and the objects are removed. The
 // scope may then be added again.
 func (s *Scopes[T]) Drop(scope store.Scope) error {
-	return s.failed(scope, s.all.Drop(feed.Place{Scope: scope}))
+	return s.failed(scope, s.all.Drop(scope))
 }
 
 // failed names the informer and the scope of an error.

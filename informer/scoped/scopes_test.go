@@ -367,12 +367,6 @@ func TestScopedInformerCannotBeRestored(t *testing.T) {
 	require.ErrorIs(t, i.Run(t.Context()), reflector.ErrNoClient)
 }
 
-func TestScopedInformerCannotHaveSelectors(t *testing.T) {
-	scopes := New(store.ObjectKey[*corev1.Pod], informer.WithSelectors(new(informer.Selectors)))
-	var nobody reflector.Client[*corev1.Pod, *corev1.PodList]
-	require.ErrorIs(t, Add(scopes, store.Scope{}, nobody), errSelectors)
-}
-
 func TestSelectsWhatAScopeMayHold(t *testing.T) {
 	clientset := clientOf(t, reflectortest.Start(t))
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}

@@ -12,7 +12,7 @@ type exports struct{ names, methods int }
 // budgets holds the allowed exports of each package. Lower a number when a package exports less.
 // Raise one only with a reason in the commit.
 var budgets = map[string]exports{
-	"contrib/controllerruntime":           {6, 1},
+	"contrib/controllerruntime":           {5, 1},
 	"contrib/otel":                        {5, 2},
 	"contrib/prometheus":                  {7, 6},
 	"contrib/prometheus/rulestest":        {0, 0},
@@ -25,7 +25,7 @@ var budgets = map[string]exports{
 	"controller/write":                    {22, 1},
 	"eventqueue":                          {34, 42},
 	"eventqueue/eventqueuetest":           {9, 3},
-	"informer":                            {34, 40},
+	"informer":                            {32, 37},
 	"informer/scoped":                     {5, 2},
 	"informer/clientgo":                   {30, 41},
 	"informer/inspect":                    {23, 4},

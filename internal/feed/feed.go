@@ -40,17 +40,6 @@ type Target[T any] struct {
 	// Report sends an error that the feed has dealt with to the logger and the error handler of the
 	// informer.
 	Report func(ctx context.Context, err error)
-	// Join gives the informer's selectors to a group: see [NewSelected]. It is nil for an informer
-	// without selectors, which only informers of one client support.
-	Join func(selectors Changeable, had []string) (leave func())
 	// Reflector are the informer's options for a reflector.
 	Reflector []reflector.Option
-}
-
-// Reflecting returns the group of an informer of one client: one reflector, or one for each selector.
-func (t Target[T]) Reflecting(reflect func(store.Store[T], ...reflector.Option) Feed) Group {
-	if t.Join != nil {
-		return NewSelected(t, reflect, t.Join)
-	}
-	return New(reflect(t.Into, t.Reflector...))
 }

@@ -14,13 +14,10 @@ import (
 // ErrNone means that there is no reflector to drop.
 var ErrNone = errors.New("no such scope")
 
-// Reflectors is the [Group] of an informer whose parts come and go. The reflectors share a cache.
-// Each fills a part of it: a partition, or the objects of a selector. Create it with
-// [NewReflectors].
+// Reflectors is the [Group] of an informer whose scopes come and go. Each reflector fills one
+// partition of the cache. Create it with [NewReflectors].
 type Reflectors[T any] struct {
-	name   string
-	part   func(Place) (store.Store[T], error) // adds a part
-	remove func(Place) error                   // removes a part and its objects
+	target Target[T]
 
 	// admin is held while a part is added or dropped, which includes the wait for a dropped
 	// reflector to end. Lock order: admin, then mu.
@@ -49,25 +46,24 @@ type running struct {
 	errs       []error // guarded by Reflectors.mu
 }
 
-// NewReflectors returns a group without reflectors. name is the name of the informer. part adds a
-// part of the cache, and remove removes one and its objects.
-func NewReflectors[T any](name string, part func(Place) (store.Store[T], error), remove func(Place) error) *Reflectors[T] {
-	return &Reflectors[T]{name: name, part: part, remove: remove, synced: make(chan struct{})}
+// NewReflectors returns a group without reflectors, for an informer.
+func NewReflectors[T any](target Target[T]) *Reflectors[T] {
+	return &Reflectors[T]{target: target, synced: make(chan struct{})}
 }
 
-// Add adds a part and its reflector, which runs while Run runs.
-func (s *Reflectors[T]) Add(at Place, reflect func(store.Store[T]) Feed) error {
+// Add adds a partition and its reflector, which runs while Run runs.
+func (s *Reflectors[T]) Add(at store.Scope, reflect func(store.Store[T]) Feed) error {
 	s.admin.Lock()
 	defer s.admin.Unlock()
 	if s.find(at) != nil {
 		return fmt.Errorf("%w: the informer has it already", store.ErrOutOfScope)
 	}
-	into, err := s.part(at)
+	into, err := s.target.Partition(at)
 	if err != nil {
 		return err
 	}
 	one := &part{Source: New(reflect(into))}
-	one.Place, one.Gone, one.changed = at, make(chan struct{}), s.change
+	one.Scope, one.Gone, one.changed = at, make(chan struct{}), s.change
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, one)
@@ -78,9 +74,9 @@ func (s *Reflectors[T]) Add(at Place, reflect func(store.Store[T]) Feed) error {
 	return nil
 }
 
-// Drop ends a reflector, waits for its end, and removes its part. It returns [ErrNone] if there is
-// no such part.
-func (s *Reflectors[T]) Drop(at Place) error {
+// Drop ends a reflector, waits for its end, and removes its partition with the objects. It returns
+// [ErrNone] if there is no such scope.
+func (s *Reflectors[T]) Drop(at store.Scope) error {
 	s.admin.Lock()
 	defer s.admin.Unlock()
 	one := s.find(at)
@@ -103,14 +99,14 @@ func (s *Reflectors[T]) Drop(at Place) error {
 		s.checkSyncedLocked()
 	}()
 	// Remove only after the reflector has ended: a late write to a partition would be an error.
-	return s.remove(at)
+	return s.target.Cache.Drop(at)
 }
 
-func (s *Reflectors[T]) find(at Place) *part {
+func (s *Reflectors[T]) find(at store.Scope) *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.all {
-		if one.Place == at {
+		if one.Scope == at {
 			return one
 		}
 	}
@@ -151,7 +147,7 @@ func (s *Reflectors[T]) startLocked(r *running, one *part) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		r.errs = append(r.errs, fmt.Errorf("informer %s, %v: %w", s.name, one.Place, err))
+		r.errs = append(r.errs, fmt.Errorf("informer %s, %v: %w", s.target.Name, one.Scope, err))
 		r.cancel()
 	})
 	r.reflectors.Go(func() {

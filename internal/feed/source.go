@@ -13,7 +13,8 @@ import (
 // that polls counts as one with a watch: its server has no better way.
 type Source struct {
 	Feed
-	Place
+	// Scope is the part of the cache that the feed fills: everything for the zero Scope.
+	Scope store.Scope
 	// Gone is closed when the source is dropped; nil if it cannot be.
 	Gone chan struct{}
 
@@ -23,20 +24,6 @@ type Source struct {
 	broken time.Time // since when there is no watch; zero while there is one. Guarded by mu
 	before time.Time // the value of broken before the last watch began. Guarded by mu
 	began  time.Time // when that watch began. Guarded by mu
-}
-
-// Place says which part of a cache a feed fills. It is the zero Place if the feed fills all of it.
-type Place struct {
-	Scope    store.Scope
-	Selector string // a label selector
-}
-
-// String returns the scope or the selector.
-func (p Place) String() string {
-	if p.Selector != "" {
-		return p.Selector
-	}
-	return p.Scope.String()
 }
 
 // shortWatch is how long a watch must last to count.

@@ -164,12 +164,6 @@ var mutants = []mutant{{
 	with:  "change.Prior = change.Object",
 	tests: []string{"./eventqueue", "./informer"},
 }, {
-	name:  "feed: an equal version is an equal object",
-	file:  "internal/feed/selected.go",
-	text:  " && store.EqualContent(shown, best)",
-	with:  "",
-	tests: []string{"./informer"},
-}, {
 	name:  "clientgo: an equal version is an equal object",
 	file:  "informer/clientgo/feedhandler.go",
 	text:  " && store.EqualContent(prior, object)",
@@ -188,22 +182,10 @@ var mutants = []mutant{{
 	with:  "own = f == nil; own {",
 	tests: []string{"./informer/ondemand"},
 }, {
-	name:  "feed: floors do not keep an older state out",
-	file:  "internal/feed/selected.go",
-	text:  "if from != nil && !restored && newer(floor, versionOf(best)) && from.lacks(key, floor) {",
-	with:  "if false && from != nil && !restored && newer(floor, versionOf(best)) && from.lacks(key, floor) {",
-	tests: []string{"./internal/feed"},
-}, {
 	name:  "informer: the failure of the last run ends waits of the next one",
 	file:  "informer/run.go",
 	text:  "\tif isClosed(i.failure.happened) {\n\t\ti.failure = newFailure()\n\t}\n",
 	with:  "",
-	tests: []string{"./informer"},
-}, {
-	name:  "informer: selectors that left between two runs stay",
-	file:  "informer/selectors.go",
-	text:  "one.DropSelector(selector)\n",
-	with:  "_ = selector\n",
 	tests: []string{"./informer"},
 }, {
 	name:  "informer: it is ready although its watch is silent",

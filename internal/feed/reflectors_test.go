@@ -1,0 +1,53 @@
+package feed
+
+import (
+	"context"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// still is a feed that fills nothing.
+type still struct{}
+
+func (still) Run(ctx context.Context) error                   { <-ctx.Done(); return nil }
+func (still) State() (none reflector.State)                   { return none }
+func (still) Changed(reflector.State) (never <-chan struct{}) { return nil }
+func (still) Synced() (never <-chan struct{})                 { return nil }
+
+// leaves panics at the deletion of an object.
+type leaves struct{}
+
+func (leaves) Start(*store.Snapshot[*corev1.Pod]) {}
+func (leaves) Commit(c *store.Commit[*corev1.Pod]) {
+	for _, change := range c.Changes {
+		if change.Type == store.Deletion {
+			panic("ouch")
+		}
+	}
+}
+
+func TestPartitionIsGoneAlthoughAFollowerPanicsWhenItIsDropped(t *testing.T) {
+	cache := store.New(store.ObjectKey[*corev1.Pod])
+	all := NewReflectors(Target[*corev1.Pod]{Name: "test", Cache: cache, Partition: func(s store.Scope) (store.Store[*corev1.Pod], error) { return cache.Partition(s) }})
+	at := store.Scope{Namespace: "a"}
+	require.NoError(t, all.Add(at, func(into store.Store[*corev1.Pod]) Feed {
+		require.NoError(t, into.Replace([]*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "pod", ResourceVersion: "1"}}}, "1"))
+		return still{}
+	}))
+	cache.Follow(leaves{})
+	one := all.Sources()[0]
+	changed := all.Changed(all.State())
+	assert.Panics(t, func() { _ = all.Drop(at) })
+	<-one.Gone
+	<-changed
+	assert.ErrorIs(t, all.Drop(at), ErrNone)
+}
