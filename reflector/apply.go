@@ -48,9 +48,7 @@ func (r *run[T]) commit() error {
 // only its version counts.
 func writeOf[T Object](e *source.Event[T]) (store.Write[T], bool) {
 	w := store.Write[T]{Object: e.Object, Hash: e.Hash}
-	switch bad, left := e.Rejection, e.Left; {
-	case left != nil:
-		w.Type, w.Key, w.Version, w.OutOfScope = store.Deletion, left.Key, left.Version, !left.Deleted
+	switch bad := e.Rejection; {
 	case e.Type == watch.Bookmark || e.OutOfShard > 0 || e.Held != nil:
 		return w, false
 	case bad == nil && e.Type == watch.Added:

@@ -14,7 +14,7 @@ import (
 var (
 	// errMixedShards means that a reflector was given shards of different keys. No API server can
 	// select by several keys at once.
-	errMixedShards = errors.New("shards of one reflector must all be by UID, by namespace or by owner")
+	errMixedShards = errors.New("shards of one reflector must all be by UID or all by namespace")
 
 	// ErrShardMismatch means that a server claimed to send only the shard and sent objects of other
 	// shards. The server hashes differently from this module, so objects may be missing. The
@@ -28,10 +28,6 @@ var (
 // decodes them. [State] reports which side filters, and each list determines it anew. A zero shard,
 // or no shard, selects everything.
 //
-// With shards [store.ByOwner], an object enters when an owner in the shards becomes its controller.
-// The reflector deletes it from the store when it leaves the shards. Use such shards for the
-// secondary objects of a controller whose primary objects are in the same shards [store.ByUID].
-//
 // A store that was filled before must hold exactly the objects in the shards.
 func WithShard(shards ...store.Shard) Option {
 	return optionFunc(func(o *options) {
@@ -40,7 +36,7 @@ func WithShard(shards ...store.Shard) Option {
 			if shard.By != shards[0].By {
 				o.err = errors.Join(o.err, errMixedShards)
 			}
-			if shard.IsEverything() && shard.By != store.ByOwner {
+			if shard.IsEverything() {
 				return
 			}
 		}

@@ -233,7 +233,6 @@ func TestShardSelectorsAsAServerTakesThem(t *testing.T) {
 		"":                             {},
 		"none, since it is everything": {{By: store.ByNamespace}},
 		"none, since one is":           {{From: 5}, {}},
-		"none, since no server can":    {{By: store.ByOwner, From: 5}},
 		"shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')":                                                                                 {half(store.ByUID, 0)},
 		"shardRange(object.metadata.namespace, '0x8000000000000000', '0x10000000000000000')":                                                                          {half(store.ByNamespace, 1)},
 		"shardRange(object.metadata.uid, '0x0000000000000005', '0x0000000000000006') || shardRange(object.metadata.uid, '0x0000000000000009', '0x10000000000000000')": {{From: 5, To: 6}, {From: 9}},
@@ -260,7 +259,7 @@ func TestShardSelectorsAsAServerTakesThem(t *testing.T) {
 func TestShardsOfTwoKindsAreRefused(t *testing.T) {
 	resource := kubernetes.NewForConfigOrDie(reflectortest.Start(t).Config()).CoreV1().ConfigMaps("")
 	r := reflector.New(resource, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithShard(half(store.ByUID, 0), half(store.ByNamespace, 0)))
-	require.ErrorContains(t, r.Run(t.Context()), "must all be by UID, by namespace or by owner")
+	require.ErrorContains(t, r.Run(t.Context()), "must all be by UID or all by namespace")
 }
 
 func TestShardsDecideWhatIsSelected(t *testing.T) {
@@ -274,100 +273,7 @@ func TestShardsDecideWhatIsSelected(t *testing.T) {
 	assert.Empty(t, reflector.New(resource, s, reflector.WithShard(store.Shard{})).Shards())
 }
 
-// departures notes the deletions that a cache tells of.
-type departures struct{ words []string }
-
-func (d *departures) Start(*store.Snapshot[*corev1.ConfigMap]) {}
-
-func (d *departures) Commit(c *store.Commit[*corev1.ConfigMap]) {
-	for _, change := range c.Changes {
-		if change.Type == store.Deletion {
-			d.words = append(d.words, fmt.Sprintf("%s left=%t", change.Key.Name, change.OutOfScope))
-		}
-	}
-}
-
-// owners returns the UIDs of an owner in the first half of the shards, and of one in the other.
-func owners() (here, there types.UID) {
-	for i := 0; here == "" || there == ""; i++ {
-		uid := types.UID(fmt.Sprint("owner-", i*7919))
-		if half(store.ByUID, 0).Contains(store.ShardHash(string(uid))) {
-			here = uid
-		} else {
-			there = uid
-		}
-	}
-	return here, there
-}
-
-func owned(name string, by types.UID) *corev1.ConfigMap {
-	object := paint(name, "red")
-	if yes := true; by != "" {
-		object.OwnerReferences = []metav1.OwnerReference{
-			{APIVersion: "v1", Kind: "Secret", Name: "other", UID: "other"},
-			{APIVersion: "v1", Kind: "Secret", Name: "owner", UID: by, Controller: &yes},
-		}
-	}
-	return object
-}
-
 type makeReflector func(*store.Cache[*corev1.ConfigMap], *record.Recorder, ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap]
-
-func TestShardByOwner(t *testing.T) {
-	here, there := owners()
-	for name, made := range map[string]func(*reflectortest.Server) makeReflector{
-		"typed": func(server *reflectortest.Server) makeReflector {
-			return func(s *store.Cache[*corev1.ConfigMap], to *record.Recorder, opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
-				return reflector.New(record.Client(kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps(""), to), s, opts...)
-			}
-		},
-		"protobuf": func(server *reflectortest.Server) makeReflector { return resourceOf(t, server) },
-		"JSON": func(server *reflectortest.Server) makeReflector {
-			return resourceOf(t, server, client.WithoutProtobuf())
-		},
-	} {
-		for _, watchList := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, watch-list %t", name, watchList), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					server := reflectortest.Start(t)
-					server.SetSharding(true)
-					for name, owner := range map[string]types.UID{"mine": here, "theirs": there, "nobodys": "", "lost": here, "deleted": here, "adopted": ""} {
-						require.NoError(t, server.Create(owned(name, owner)))
-					}
-					s := store.New(store.ObjectKey[*corev1.ConfigMap])
-					var told departures
-					s.Follow(&told)
-					opts := []reflector.Option{reflector.WithShard(half(store.ByOwner, 0))}
-					if !watchList {
-						opts = append(opts, reflector.WithoutWatchList())
-					}
-					r := made(server)(s, nil, opts...)
-					defer start(t, r)()
-					assert.Equal(t, 3, s.Len())
-					assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
-					for _, request := range server.Requests() {
-						assert.Empty(t, request.Query.Get("shardSelector"), "no server can select by it")
-					}
-					require.NoError(t, server.Update(owned("lost", there)))
-					require.NoError(t, server.Update(owned("adopted", here)))
-					require.NoError(t, server.Delete(owned("deleted", "")))
-					require.NoError(t, server.Delete(owned("theirs", "")))
-					synctest.Wait()
-					var names []string
-					for key := range s.All() {
-						names = append(names, key.Name)
-					}
-					assert.Equal(t, []string{"adopted", "mine"}, names)
-					assert.Equal(t, []string{"lost left=true", "deleted left=false"}, told.words)
-					assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion())
-					assert.True(t, r.Selects(owned("x", here)))
-					assert.False(t, r.Selects(owned("x", there)))
-					assert.False(t, r.Selects(owned("x", "")))
-				})
-			})
-		}
-	}
-}
 
 func resourceOf(t *testing.T, server *reflectortest.Server, opts ...client.ResourceOption) makeReflector {
 	resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "", opts...)

@@ -87,7 +87,7 @@ func (s *staging[T]) keep(p source.Page[T]) {
 // take adds an event of a watch-list.
 func (s *staging[T]) take(e *source.Event[T]) {
 	s.hold(e.Held)
-	if e.Rejection != nil || e.Left != nil || e.Type == watch.Deleted {
+	if e.Rejection != nil || e.Type == watch.Deleted {
 		s.newest = witness{} // the event may be about the same object
 	}
 	if w, ok := writeOf(e); ok {

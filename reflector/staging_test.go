@@ -135,7 +135,6 @@ func TestLastEventOfAWatchListCounts(t *testing.T) {
 		"undecodable, then deleted":         {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), bad(watch.Deleted, "a", "3")}, "", 0, 0},
 		"deleted, and never seen":           {[]source.Event[*corev1.ConfigMap]{object(watch.Deleted, "b", "2")}, "", 0, 0},
 		"of another shard":                  {[]source.Event[*corev1.ConfigMap]{held, {Type: watch.Added, OutOfShard: 1, ResourceVersion: "2"}}, "a@1", 1, 0},
-		"held, then gone to another shard":  {[]source.Event[*corev1.ConfigMap]{held, {Type: watch.Modified, OutOfShard: 1, ResourceVersion: "2", Left: &source.Departure{Key: store.Key{Namespace: "ns", Name: "a"}}}}, "", 0, 0},
 		"undecodable ones without any name": {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "", "2"), bad(watch.Deleted, "", "3")}, "", 2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,9 +175,6 @@ func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
 	change := func(kind watch.EventType, name, version string) source.Event[*corev1.ConfigMap] {
 		return source.Event[*corev1.ConfigMap]{Type: kind, Object: configMap(name, "u "+name, version), ResourceVersion: version}
 	}
-	left := source.Event[*corev1.ConfigMap]{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "13", Left: &source.Departure{
-		Key: store.Key{Namespace: "ns", Name: "a"}, Version: store.Version{ResourceVersion: "13"},
-	}}
 	other := source.Event[*corev1.ConfigMap]{Type: watch.Added, OutOfShard: 1, ResourceVersion: "20"}
 	marked := source.Event[*corev1.ConfigMap]{Type: watch.Bookmark, ResourceVersion: "21"}
 	for name, tc := range map[string]struct {
@@ -189,7 +185,6 @@ func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
 	}{
 		"changes":                    {[]source.Event[*corev1.ConfigMap]{change(watch.Modified, "a", "11"), change(watch.Added, "b", "12")}, "a@11 b@12", "12", 1, false},
 		"a deletion":                 {[]source.Event[*corev1.ConfigMap]{change(watch.Deleted, "a", "11")}, "", "11", 1, false},
-		"one that left":              {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), left}, "b@12", "13", 1, false},
 		"one of another shard last":  {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), other}, "a@1 b@12", "20", 1, false},
 		"one of another shard first": {[]source.Event[*corev1.ConfigMap]{other, change(watch.Added, "b", "22")}, "a@1 b@22", "22", 1, false},
 		"of other shards":            {[]source.Event[*corev1.ConfigMap]{{Type: watch.Added, OutOfShard: 1, ResourceVersion: "14"}, other}, "a@1", "20", 1, false},
@@ -258,7 +253,6 @@ func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
 		{Type: watch.Added, Object: configMap("a", "u", "11"), ResourceVersion: "11"},
 		{Type: watch.Modified, Object: configMap("a", "u", "12"), ResourceVersion: "12"},
 		{Type: watch.Deleted, Object: configMap("a", "u", "13"), ResourceVersion: "13"},
-		{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "14", Left: &source.Departure{Key: store.Key{Namespace: "ns", Name: "b"}, Version: store.Version{ResourceVersion: "14"}}},
 		{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "15"},
 		undecodable(watch.Deleted, "c", "v", "16"),
 		{Type: watch.Bookmark, ResourceVersion: "17"},
@@ -269,7 +263,7 @@ func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
 		require.NoError(t, r.apply().Err)
 	}
 	assert.Equal(t, []string{
-		"add a", "update a", "delete a", "delete key b", "bookmark 14", "bookmark 15", "delete key c", "bookmark 16", "bookmark 17",
+		"add a", "update a", "delete a", "bookmark 15", "delete key c", "bookmark 16", "bookmark 17",
 	}, s.words)
 }
 

@@ -86,9 +86,6 @@ func (r *run[T]) witnessed() {
 	for i := len(r.events) - 1; i >= 0; i-- {
 		switch e := &r.events[i]; {
 		case e.Type == watch.Bookmark:
-		case e.Left != nil:
-			r.witness = witness{}
-			return
 		case e.Rejection != nil:
 			r.witness.set(e.Rejection.Key, e.Rejection.Version, e.Type == watch.Deleted)
 			return

@@ -70,9 +70,6 @@ type Write[T any] struct {
 	// resource version and hash are the same.
 	Hash uint64
 
-	// OutOfScope says of a Deletion that the object still exists on the server: see [Change].
-	OutOfScope bool
-
 	// Err says that the object exists, but could not be decoded or transformed. The store ignores
 	// Type and Object, and keeps its object under Key. Its resource version stays before the
 	// rejected object. With a zero Key, the store keeps its object with the UID of Version.

@@ -14,9 +14,8 @@ import (
 var ErrOutOfScope = errors.New("object is outside of the partition's scope")
 
 var (
-	errOverlap    = fmt.Errorf("%w: a partition of the cache overlaps it: write through that partition, or drop it first", ErrOutOfScope)
-	errDropped    = fmt.Errorf("%w: the partition was dropped: get a new one from Cache.Partition", ErrOutOfScope)
-	errOwnerShard = errors.New("a scope cannot be a shard by owner: give that shard to a reflector, by reflector.WithShard")
+	errOverlap = fmt.Errorf("%w: a partition of the cache overlaps it: write through that partition, or drop it first", ErrOutOfScope)
+	errDropped = fmt.Errorf("%w: the partition was dropped: get a new one from Cache.Partition", ErrOutOfScope)
 )
 
 // ErrNotHeld means that a list named an object as unchanged, but the store does not hold the
@@ -49,8 +48,7 @@ type Partition[T any] struct {
 var _ BatchStore[any] = (*Partition[any])(nil)
 
 // Partition returns the partition of a scope. A second call with the same scope returns the same
-// partition. It fails if the scope overlaps the scope of another partition ([ErrOutOfScope]). It
-// also fails for a shard [ByOwner], because a cache does not know the owners of its objects.
+// partition. It fails if the scope overlaps the scope of another partition ([ErrOutOfScope]).
 // Objects that the cache holds in the scope stay until the first Replace of the partition.
 //
 // A key without a cluster gets the cluster of the scope, so a KeyFunc need not know it. The
@@ -69,9 +67,6 @@ var _ BatchStore[any] = (*Partition[any])(nil)
 // of another shard takes a key over if the object was created anew. The new object then stays: a
 // later deletion of the old object, from the old shard's writer, does not delete it.
 func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
-	if scope.Shard.By == ByOwner {
-		return nil, scopeError(scope, errOwnerShard)
-	}
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	for _, p := range c.partitions {
@@ -103,13 +98,10 @@ func (v *View[T]) Partitions() []*Partition[T] {
 // fail with [ErrOutOfScope].
 //
 // Drop returns an error and deletes nothing if the scope contains only a part of a partition
-// ([ErrOutOfScope]) or is a shard [ByOwner]. If Drop deletes objects or clears rejected keys in a
+// ([ErrOutOfScope]). If Drop deletes objects or clears rejected keys in a
 // cache without partitions, the cache has no resource version and is not synced until the next
 // Replace.
 func (c *Cache[T]) Drop(scope Scope) error {
-	if scope.Shard.By == ByOwner {
-		return scopeError(scope, errOwnerShard)
-	}
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	within := func(p *Partition[T]) bool { return scope.covers(*p.scope) }

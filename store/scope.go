@@ -32,7 +32,7 @@ func (s Scope) String() string {
 }
 
 // Contains reports whether the scope has an object with a key and a version. A shard hashes the
-// namespace or the UID; no scope has a shard [ByOwner].
+// namespace or the UID.
 func (s Scope) Contains(key Key, version Version) bool {
 	value := string(version.UID)
 	if s.Shard.By == ByNamespace {
@@ -68,14 +68,10 @@ const (
 	// ByNamespace keeps all objects of a namespace in one shard, also of several resources. Few or
 	// large namespaces make uneven shards.
 	ByNamespace
-	// ByOwner hashes the UID of the controller owner: an object is in the shard in which its owner
-	// is [ByUID]. An object without a controller is in no shard. No API server can select by it,
-	// and no [Partition] can have such a shard.
-	ByOwner
 )
 
-// String returns "UIDs", "namespaces" or "owners".
-func (k ShardKey) String() string { return nameOf("ShardKey", k, "UIDs", "namespaces", "owners") }
+// String returns "UIDs" or "namespaces".
+func (k ShardKey) String() string { return nameOf("ShardKey", k, "UIDs", "namespaces") }
 
 // Shard is the range of hashes from From up to, but not including, To. By says which value of an
 // object is hashed. A To of 0 is the end of all hashes, so the zero Shard contains every object.
@@ -101,9 +97,8 @@ func Shards(by ShardKey, n int) []Shard {
 	return shards
 }
 
-// IsEverything reports whether the shard contains every object. A shard [ByOwner] does not, because
-// it lacks objects without a controller.
-func (s Shard) IsEverything() bool { return s.From == 0 && s.To == 0 && s.By != ByOwner }
+// IsEverything reports whether the shard contains every object.
+func (s Shard) IsEverything() bool { return s.From == 0 && s.To == 0 }
 
 // Contains reports whether a hash is in the shard: see [ShardHash].
 func (s Shard) Contains(hash uint64) bool { return s.From <= hash && hash <= s.last() }
@@ -126,8 +121,7 @@ func (s Shard) overlaps(other Shard) bool {
 	return s.By != other.By || s.From <= other.last() && other.From <= s.last()
 }
 
-// ShardHash returns the hash of a shard key's value: the UID or the namespace of an object, or the
-// UID of its owner, depending on the shard's By.
+// ShardHash returns the hash of a shard key's value: the UID or the namespace of an object.
 func ShardHash[V string | []byte](value V) uint64 {
 	hash := uint64(14695981039346656037)
 	for i := range len(value) {

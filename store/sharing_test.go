@@ -90,11 +90,6 @@ func TestShardOfNamespacesNeedsNoUID(t *testing.T) {
 	checkCache(t, c)
 }
 
-func TestShardByOwnerIsNoScope(t *testing.T) {
-	_, err := newPods().Partition(Scope{Shard: Shard{By: ByOwner}})
-	require.ErrorIs(t, err, errOwnerShard)
-}
-
 func TestShardsOverlapOtherShardsAndTheWholePlace(t *testing.T) {
 	c, _, _, _ := halves(t)
 	for _, scope := range []Scope{{}, {Namespace: "n"}, {Shard: Shard{From: 5, To: 9}}, {Shard: Shards(ByNamespace, 9)[3]}} {
@@ -190,20 +185,6 @@ func TestDropOfAShardSaysThatItsObjectsLeft(t *testing.T) {
 	assert.True(t, rec.all[0].OutOfScope, "followers are told as well")
 	assert.False(t, rec.all[1].OutOfScope, "this one is gone from the cluster")
 	assert.Zero(t, c.Len())
-}
-
-func TestDeletionOfWhatLeft(t *testing.T) {
-	c := newPods()
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("n", "b", "u2", "1")}, "1"))
-	rec := follow(c)
-	var batch writes[*corev1.Pod]
-	batch.Append(Write[*corev1.Pod]{Type: Deletion, Key: Key{Namespace: "n", Name: "a"}, Version: Version{"u1", "5"}, OutOfScope: true})
-	batch.Append(Write[*corev1.Pod]{Type: Deletion, FinalStateKnown: true, Object: pod("n", "b", "u2", "6")})
-	require.NoError(t, batch.to(c))
-	require.Len(t, rec.all, 2)
-	assert.True(t, rec.all[0].OutOfScope)
-	assert.False(t, rec.all[1].OutOfScope)
-	assert.Equal(t, "6", c.ResourceVersion())
 }
 
 // TestWritersOfShardsMayBeBehindEachOther lets the writers of shards follow one history of
@@ -318,15 +299,6 @@ func (w *lagging) step(t *rapid.T, list bool) {
 	object := pod("", e.name, e.uid, strconv.Itoa(w.at))
 	write := map[ChangeType]func(*corev1.Pod) error{Addition: w.p.Add, Modification: w.p.Update, Deletion: w.p.Delete}[e.kind]
 	require.NoError(t, write(object))
-}
-
-func TestDropRefusesShardByOwner(t *testing.T) {
-	c := openWith(t, "9", pod("n", "a", "1", "1"), pod("n", "b", "2", "2"), pod("n", "c", "3", "3"))
-	for _, shard := range Shards(ByOwner, 2) {
-		require.ErrorIs(t, dropShard(c, shard), errOwnerShard)
-	}
-	assert.Equal(t, 3, c.Len())
-	assert.Equal(t, "9", c.ResourceVersion())
 }
 
 func TestObjectInTheShardOfNoPartitionIsWritable(t *testing.T) {
@@ -450,7 +422,6 @@ func TestShardsThatCoverAndOverlap(t *testing.T) {
 		{shard(ByUID, 5, 9), shard(ByUID, 9, 0), false, false, false},
 		{shard(ByUID, 5, 9), shard(ByUID, 0, 5), false, false, false},
 		{shard(ByUID, 5, 9), shard(ByNamespace, 9, 0), false, false, true},
-		{shard(ByOwner, 0, 0), shard(ByUID, 5, 9), false, false, true},
 	} {
 		name := fmt.Sprintf("%v and %v", tt.a, tt.b)
 		assert.Equal(t, tt.aCovers, tt.a.covers(tt.b), name)

@@ -113,10 +113,9 @@ type write[T any] struct {
 	err     error // why the cache must reject the write
 	what    action
 
-	given      bool // the Write gives the version
-	hash       uint64
-	outOfScope bool // see Write
-	grows      bool // see Budget.growing
+	given bool // the Write gives the version
+	hash  uint64
+	grows bool // see Budget.growing
 
 	// entry is the entry that prepare made, or the last state of a deleted object; nil for none.
 	// indexes is the number of indexes whose terms it has. Cache.writer guards the terms.
@@ -171,7 +170,7 @@ func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
 	switch {
 	case w.err != nil:
 	case w.what == isDeleted:
-		p.remove(s, mutation[T]{key: w.key, final: w.entry, outOfScope: w.outOfScope}, w.version.ResourceVersion)
+		p.remove(s, mutation[T]{key: w.key, final: w.entry}, w.version.ResourceVersion)
 		return
 	case w.what == isKept:
 		if _, taken := p.takenOver[w.key]; taken || held != nil {
@@ -212,7 +211,7 @@ func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
 // identify derives the key and the version of a write, and the error for which the store must
 // reject it. With an error, it sets the parts that it knows.
 func (p *Partition[T]) identify(from *Write[T]) (w write[T]) {
-	w.version, w.given, w.outOfScope, w.hash = from.Version, from.Version != (Version{}), from.OutOfScope, from.Hash
+	w.version, w.given, w.hash = from.Version, from.Version != (Version{}), from.Hash
 	w.key, w.err = p.normalize(from.Key)
 	if from.Err == nil && from.Type == Deletion {
 		w.what = isDeleted

@@ -34,7 +34,7 @@ var budgets = map[string]exports{
 	"reflector/mapper":                    {10, 20}, // callers tell a group that does not answer from a failure as a whole
 	"reflector/reflectortest":             {37, 28},
 	"reflector/reflectortest/conformance": {4, 0},
-	"store":                               {48, 63},
+	"store":                               {47, 63},
 	"store/await":                         {6, 2},
 	"store/compact":                       {12, 28},
 	"store/guard":                         {9, 8},

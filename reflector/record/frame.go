@@ -4,10 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
-	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -58,39 +55,8 @@ type frame struct {
 	Sharded bool `json:"sharded,omitempty"`
 	// Conflict is true for the page of a probe that contradicts earlier answers.
 	Conflict bool `json:"conflict,omitempty"`
-	// OutOfShard counts the objects of other shards that a page omits or an event replaces. Left
-	// is such an object that may have been in the reflector's shards.
-	OutOfShard int        `json:"foreign,omitempty"`
-	Left       *leftFrame `json:"departed,omitempty"`
-}
-
-// leftFrame is an object that has left the reflector's shards.
-type leftFrame struct {
-	Namespace       string `json:"namespace,omitempty"`
-	Name            string `json:"name,omitempty"`
-	UID             string `json:"uid,omitempty"`
-	ResourceVersion string `json:"resourceVersion,omitempty"`
-	Gone            bool   `json:"gone,omitempty"`
-}
-
-func leftFrameOf(d *source.Departure) *leftFrame {
-	if d == nil {
-		return nil
-	}
-	return &leftFrame{
-		Namespace: d.Key.Namespace, Name: d.Key.Name,
-		UID: string(d.Version.UID), ResourceVersion: d.Version.ResourceVersion, Gone: d.Deleted,
-	}
-}
-
-func (f *leftFrame) departure() *source.Departure {
-	if f == nil {
-		return nil
-	}
-	return &source.Departure{
-		Key:     store.Key{Namespace: f.Namespace, Name: f.Name},
-		Version: store.Version{UID: types.UID(f.UID), ResourceVersion: f.ResourceVersion}, Deleted: f.Gone,
-	}
+	// OutOfShard counts the objects of other shards that a page omits or an event replaces.
+	OutOfShard int `json:"foreign,omitempty"`
 }
 
 // rejectedFrame is an object that could not be decoded.

@@ -257,7 +257,7 @@ func (r *recorded[T]) event(e *source.Event[T]) (f frame, err error) {
 	case e.Type == watch.Bookmark:
 		f.ResourceVersion, f.InitialEventsEnd = e.ResourceVersion, e.InitialEventsEnd
 	case e.OutOfShard > 0:
-		f.OutOfShard, f.ResourceVersion, f.Left = e.OutOfShard, e.ResourceVersion, leftFrameOf(e.Left)
+		f.OutOfShard, f.ResourceVersion = e.OutOfShard, e.ResourceVersion
 	case e.Rejection != nil:
 		f.Rejected = []rejectedFrame{r.rejected(*e.Rejection)}
 	default:

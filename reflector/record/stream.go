@@ -151,7 +151,7 @@ func readRecordedEvent[T source.Object](f *frame) (e source.Event[T], err error)
 	case e.Type == watch.Bookmark:
 		e.ResourceVersion, e.InitialEventsEnd = f.ResourceVersion, f.InitialEventsEnd
 	case f.OutOfShard > 0:
-		e.OutOfShard, e.ResourceVersion, e.Left = f.OutOfShard, f.ResourceVersion, f.Left.departure()
+		e.OutOfShard, e.ResourceVersion = f.OutOfShard, f.ResourceVersion
 	case len(f.Rejected) > 0:
 		bad := f.Rejected[0].rejection()
 		e.Rejection, e.ResourceVersion = &bad, bad.Version.ResourceVersion

@@ -74,7 +74,7 @@ func (b *listBatch[T, S]) Write(w store.Write[T]) error {
 
 // translate returns the write for dst.
 func (t *transform[T, S]) translate(w store.Write[T]) store.Write[S] {
-	passed := store.Write[S]{Type: w.Type, Key: w.Key, Version: w.Version, Hash: w.Hash, OutOfScope: w.OutOfScope, Err: w.Err}
+	passed := store.Write[S]{Type: w.Type, Key: w.Key, Version: w.Version, Hash: w.Hash, Err: w.Err}
 	if !hasObject(&w) {
 		return passed
 	}

@@ -21,16 +21,6 @@ func originOf(s *Shards, format wire.Format, data []byte) (origin, wire.Identity
 	if s == nil {
 		return inShard, wire.Identity{}
 	}
-	if s.By == store.ByOwner {
-		owner, ok := wire.PeekOwner(format, data)
-		if ok && owner != "" && s.Contains(store.ShardHash(owner)) {
-			return inShard, wire.Identity{}
-		}
-		if id, plain := wire.Peek(format, data); ok && plain {
-			return outOfShard, id
-		}
-		return unclear, wire.Identity{}
-	}
 	id, ok := wire.Peek(format, data)
 	if !ok {
 		return unclear, id

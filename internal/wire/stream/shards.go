@@ -15,20 +15,19 @@ type Shards struct {
 	All []store.Shard
 }
 
-// Selector returns the shard selector in the text form of the API. It is empty if the API cannot
-// express the shards.
+// Selector returns the shard selector in the text form of the API. It is empty for a nil set.
 func (s *Shards) Selector() string {
-	field := map[store.ShardKey]string{store.ByUID: "object.metadata.uid", store.ByNamespace: "object.metadata.namespace"}
-	if s == nil || field[s.By] == "" {
+	if s == nil {
 		return ""
 	}
+	field := map[store.ShardKey]string{store.ByUID: "object.metadata.uid", store.ByNamespace: "object.metadata.namespace"}[s.By]
 	ranges := make([]string, len(s.All))
 	for i, shard := range s.All {
 		to := "0x10000000000000000"
 		if shard.To != 0 {
 			to = fmt.Sprintf("0x%016x", shard.To)
 		}
-		ranges[i] = fmt.Sprintf("shardRange(%s, '0x%016x', '%s')", field[s.By], shard.From, to)
+		ranges[i] = fmt.Sprintf("shardRange(%s, '0x%016x', '%s')", field, shard.From, to)
 	}
 	return strings.Join(ranges, " || ")
 }
@@ -44,12 +43,6 @@ func (s *Shards) Has(object metav1.Object) bool {
 		return true
 	case s.By == store.ByNamespace:
 		return s.Contains(store.ShardHash(object.GetNamespace()))
-	case s.By == store.ByUID:
-		return s.Contains(store.ShardHash(string(object.GetUID())))
 	}
-	owner := metav1.GetControllerOfNoCopy(object)
-	return owner != nil && s.Contains(store.ShardHash(string(owner.UID)))
+	return s.Contains(store.ShardHash(string(object.GetUID())))
 }
-
-// Moves reports whether an object may enter and leave the shards during its life.
-func (s *Shards) Moves() bool { return s.By == store.ByOwner }

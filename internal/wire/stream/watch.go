@@ -190,16 +190,15 @@ func (s *Watch[T]) passBy(d *decoder[T], events *[]Event[T], format wire.Format,
 	if from != outOfShard {
 		return false
 	}
-	e := Event[T]{Type: kind}
-	e.MarkOut(s.shards, d.ids.key(id), d.ids.version(id))
-	if n := len(*events); n > 0 && e.Left == nil {
-		if last := &(*events)[n-1]; last.OutOfShard > 0 && last.Left == nil && last.Type == kind {
+	version := d.ids.version(id).ResourceVersion
+	if n := len(*events); n > 0 {
+		if last := &(*events)[n-1]; last.OutOfShard > 0 && last.Type == kind {
 			last.OutOfShard++
-			last.ResourceVersion = e.ResourceVersion
+			last.ResourceVersion = version
 			return true
 		}
 	}
-	*events = append(*events, e)
+	*events = append(*events, Event[T]{Type: kind, ResourceVersion: version, OutOfShard: 1})
 	return true
 }
 
@@ -255,8 +254,8 @@ func (s *Watch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, 
 	}
 	decoded, err := d.decode(format, frame.Object)
 	if s.partlyOut(format, frame.Object) {
-		key, version, _ := identify(format, frame.Object)
-		e.MarkOut(s.shards, key, version)
+		_, version, _ := identify(format, frame.Object)
+		e.markOut(version.ResourceVersion)
 		return e, true
 	}
 	if err == nil && decoded.key.Name != "" {

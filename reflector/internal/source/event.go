@@ -17,7 +17,6 @@ type (
 	Event[T Object] = stream.Event[T]
 	Page[T Object]  = stream.Page[T]
 	Shards          = stream.Shards
-	Departure       = stream.Departure
 	HoldsFunc       = stream.HoldsFunc
 	TypeError       = stream.TypeError
 	EventTypeError  = stream.EventTypeError
