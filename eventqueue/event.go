@@ -50,9 +50,8 @@ type Event[T any] struct {
 	// deleted. It is false if a list revealed the deletion: client-go's DeletedFinalStateUnknown.
 	FinalStateKnown bool
 
-	// OutOfScope is true for a Deletion of an object that still exists. The object left the scope
-	// of the cache, because a scope was dropped or because another shard owns the object now. Do
-	// not clean up after such an object.
+	// OutOfScope is true for a Deletion of an object that still exists. Its scope was dropped
+	// from the cache. Do not clean up after such an object.
 	OutOfScope bool
 
 	// PriorKnown is true for every Modification, false for every Addition, and

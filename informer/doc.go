@@ -21,8 +21,8 @@
 // behind the cache, such as a file from which the next process restores the cache: see package
 // persist.
 //
-// Package scoped makes an informer of several namespaces, clusters or shards in one cache. They may
-// come and go while the informer runs.
+// Package scoped makes an informer of several namespaces or clusters in one cache. They may come and
+// go while the informer runs.
 //
 // [store.AddBudget] bounds the memory of the cache. An object over the budget is rejected: the
 // state, the log and the error handler report it, as they do every object that the cache cannot
@@ -64,9 +64,7 @@
 //     version. The first Run of a new process also resumes, after [Informer.Restore] or with a
 //     store that holds the earlier cache.
 //   - informer-I10: An object that leaves the scopes of an informer is a deletion for every
-//     subscriber, with OutOfScope set. Nothing is written to a scope after it was dropped. Scopes
-//     may be shards, which come and go one by one: the informer neither lists the remaining shards
-//     again nor sends events for their objects.
+//     subscriber, with OutOfScope set. Nothing is written to a scope after it was dropped.
 //
 // # Synced and ready
 //

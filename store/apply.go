@@ -13,7 +13,6 @@ func (c *Cache[T]) commit(p *Partition[T], s *txn[T]) {
 	c.mutate(p, s)
 	defer c.reuse(s.mutations) // also if a follower panics: the panic goes on to the writer
 	c.budget.committed(s.mutations)
-	p.settle(s.mutations)
 	c.wake(s.mutations)
 	if len(c.followers) > 0 {
 		c.tell(p, s)

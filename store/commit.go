@@ -63,8 +63,8 @@ type Change[T any] struct {
 	// cache may then have missed states between Object and the deletion.
 	FinalStateKnown bool
 
-	// OutOfScope is true for a Deletion of an object that still exists on the server. A scope was
-	// dropped, or the object belongs to another shard now.
+	// OutOfScope is true for a Deletion of an object that still exists on the server. Its scope was
+	// dropped.
 	OutOfScope bool
 }
 

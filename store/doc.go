@@ -25,8 +25,8 @@
 //     any Store.
 //   - [Follower] receives each commit. Event queues, and so informers and controllers, are
 //     followers.
-//   - [Partition] is a part of a cache with a writer of its own. Its [Scope] is a namespace, a
-//     cluster or a [Shard]. [Cache.Drop] deletes a scope.
+//   - [Partition] is a part of a cache with a writer of its own. Its [Scope] is a namespace or a
+//     cluster. [Cache.Drop] deletes a scope.
 //   - [Budget] measures the memory of the objects, and bounds it.
 //
 // To wait instead of polling, use [View.WatchKey] and [View.WatchNamespace] for any change. Package
@@ -69,10 +69,6 @@
 //   - store-S6: A follower receives the current state and then every commit, in order, without gaps
 //     or repeats.
 //   - store-S7: A new UID under an old key is a Deletion and an Addition.
-//   - store-S8: Partitions may be shards of one scope. An object that is created again under its
-//     key may belong to another shard. The writer of the old shard may lag behind: it neither
-//     deletes nor replaces the new object, and does not bring back the old one. This needs
-//     resource versions that are numbers.
 //   - store-S9: Content decides what a change is. An object that is written again with the same
 //     UID, resource version and content keeps its pointer and causes no change, in a list as in a
 //     watch. With another content it is a Modification, also under the same version: the server
@@ -114,8 +110,8 @@
 // to do. A plain Store cannot take a list with a rejected object, and stores nothing of it:
 // implement [BatchStore].
 //
-// The cache compares resource versions in three places: for waiters; in a Replace, which may lower
-// the version; and between shards. Everywhere else they are opaque, and the cache stores a version
+// The cache compares resource versions in two places: for waiters, and in a Replace, which may lower
+// the version. Everywhere else they are opaque, and the cache stores a version
 // that is no number like any other.
 //
 // # Code

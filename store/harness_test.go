@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -38,26 +37,12 @@ func deleting(object *corev1.Pod) Write[*corev1.Pod] {
 // nameless returns an object that every cache rejects.
 func nameless(resourceVersion string) *corev1.Pod { return pod("n", "", "nameless", resourceVersion) }
 
-// dropShard drops a shard of everything.
-func dropShard(c *podCache, shard Shard) error {
-	return c.Drop(Scope{Shard: shard})
-}
-
 // observed returns the observed resource versions of the commits that a follower got.
 func observed(r *recorder) (all []string) {
 	for _, commit := range r.commits {
 		all = append(all, commit.ObservedVersion)
 	}
 	return all
-}
-
-// uidIn returns a UID of a shard.
-func uidIn(shard Shard, n int) string {
-	for i := 0; ; i++ {
-		if uid := fmt.Sprintf("%d-%d", n, i); shard.Contains(ShardHash(uid)) {
-			return uid
-		}
-	}
 }
 
 // indexed adds an index by fn, and returns a function that counts the values the index knows.
@@ -70,9 +55,6 @@ func indexed(t *testing.T, c *podCache, fn func(*corev1.Pod) []string) (values f
 
 // snapshots counts the snapshots that were made of a cache.
 func snapshots[T any](c *Cache[T]) uint64 { return c.epoch }
-
-// takenOverIn returns how many keys a shard knows to be taken by objects of other shards.
-func takenOverIn(p *Partition[*corev1.Pod]) int { return len(p.takenOver) }
 
 // limited returns a cache with a budget, and the bytes of the lists under way.
 func limited(t *testing.T, limit int64) (c *podCache, gathered func() int64) {

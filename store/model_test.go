@@ -26,7 +26,7 @@ type door struct {
 
 // lack notes that a door lacks an object, if it is one of its own.
 func (d *door) lack(to *rejectedKeys, key Key) {
-	if key == (Key{}) || d.p.scope == nil || d.p.scope.mayContain(key) {
+	if key == (Key{}) || d.p.scope == nil || d.p.scope.Contains(key) {
 		to.add(key)
 	}
 }
@@ -195,7 +195,7 @@ func placed(d *door, p *corev1.Pod) (Key, bool) {
 		return Key{}, false
 	}
 	key := Key{Namespace: p.Namespace, Name: p.Name}
-	return key, d.p.scope == nil || d.p.scope.mayContain(key)
+	return key, d.p.scope == nil || d.p.scope.Contains(key)
 }
 
 func (m *model) indexable(p *corev1.Pod) bool {
@@ -248,7 +248,7 @@ func (m *model) batch(t *rapid.T) {
 		case 5:
 			key := m.key(t)
 			batch.DeleteKey(key)
-			if d.p.scope != nil && !d.p.scope.mayContain(key) {
+			if d.p.scope != nil && !d.p.scope.Contains(key) {
 				bad++
 				continue
 			}
@@ -281,7 +281,7 @@ func (m *model) replace(t *rapid.T) {
 		switch {
 		case key == (Key{}):
 			nameless++
-		case d.p.scope != nil && !d.p.scope.mayContain(key):
+		case d.p.scope != nil && !d.p.scope.Contains(key):
 			outside[key] = true
 		}
 		d.lack(&missing, key)
@@ -289,7 +289,7 @@ func (m *model) replace(t *rapid.T) {
 	for range rapid.IntRange(0, 2).Draw(t, "unchanged") {
 		key := m.key(t)
 		l.Unchanged = append(l.Unchanged, key)
-		if m.held[key] == nil || d.p.scope != nil && !d.p.scope.mayContain(key) {
+		if m.held[key] == nil || d.p.scope != nil && !d.p.scope.Contains(key) {
 			reject(key)
 			continue
 		}
@@ -327,7 +327,7 @@ func (m *model) replace(t *rapid.T) {
 		l.ResourceVersion = strconv.Itoa(rapid.IntRange(1, m.serial).Draw(t, "version"))
 	}
 	for key, p := range maps.Clone(m.held) {
-		if (d.p.scope == nil || d.p.scope.mayContain(key)) && !listed[key] && !missing[key] && !kept[p.UID] {
+		if (d.p.scope == nil || d.p.scope.Contains(key)) && !listed[key] && !missing[key] && !kept[p.UID] {
 			m.remove(key)
 		}
 	}
@@ -485,7 +485,7 @@ func (m *model) drop(t *rapid.T) {
 	}
 	d := m.door(t)
 	for key := range m.held {
-		if d.p.scope.mayContain(key) {
+		if d.p.scope.Contains(key) {
 			m.remove(key)
 		}
 	}
@@ -508,7 +508,7 @@ func (m *model) dropSome(t *rapid.T) {
 		delete(d.rejected, key)
 	}
 	for key := range m.held {
-		if scope.mayContain(key) {
+		if scope.Contains(key) {
 			some = true
 			m.remove(key)
 		}

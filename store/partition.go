@@ -39,10 +39,6 @@ type Partition[T any] struct {
 	rejected        rejectedKeys
 	resourceVersion string
 	complete        bool
-
-	// takenOver has the keys of this shard's objects that objects of another shard took over, with
-	// the resource versions of the new objects: see Partition.outdated. Guarded by Cache.writer.
-	takenOver map[Key]string
 }
 
 var _ BatchStore[any] = (*Partition[any])(nil)
@@ -56,16 +52,11 @@ var _ BatchStore[any] = (*Partition[any])(nil)
 //
 // While a cache has partitions, write their objects through them. A Replace of the cache itself
 // fails with [ErrOutOfScope], and the cache rejects any other write of an object that belongs to a
-// partition. A caller may write objects that belong to no partition to the cache one by one, unless
-// an object of a partition has their key.
+// partition. A caller may write objects that belong to no partition to the cache one by one.
 //
 // A cache with partitions has no resource version. When all are dropped, the next Replace gives it
 // one. The cache is synced when each partition had its first Replace or was dropped. It stays
 // synced when a caller adds partitions later.
-//
-// Partitions may be shards of one scope. Each holds the objects that its shard contains. An object
-// of another shard takes a key over if the object was created anew. The new object then stays: a
-// later deletion of the old object, from the old shard's writer, does not delete it.
 func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	c.writer.Lock()
 	defer c.writer.Unlock()
@@ -122,9 +113,7 @@ func (c *Cache[T]) Drop(scope Scope) error {
 		c.complete = false
 	}
 	for _, key := range rejected {
-		if scope.Shard.IsEverything() { // else the shard of the key is unknown
-			delete(c.whole.rejected, key)
-		}
+		delete(c.whole.rejected, key)
 	}
 	rest := make([]*Partition[T], 0, len(c.partitions))
 	for _, p := range c.partitions {
@@ -170,7 +159,37 @@ func (p *Partition[T]) held() iter.Seq[*entry[T]] {
 		from := pivot(Key{Cluster: p.scope.Cluster, Namespace: p.scope.Namespace})
 		p.of.entries.ascend(from, func(h *header) bool {
 			e := entryOf[T](h)
-			return p.scope.mayContain(e.key()) && (!p.inShard(e.key(), e.known()) || yield(e))
+			return p.scope.Contains(e.key()) && yield(e)
 		})
 	}
+}
+
+// normalize returns the key that an object has in the cache: a key without a cluster gets the
+// cluster of the scope. It returns [ErrOutOfScope] as well if the key is outside of the scope.
+func (p *Partition[T]) normalize(key Key) (Key, error) {
+	if p.scope == nil || key == (Key{}) {
+		return key, nil
+	}
+	if key.Cluster == "" {
+		key.Cluster = p.scope.Cluster
+	}
+	if !p.scope.Contains(key) {
+		return key, fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
+	}
+	return key, nil
+}
+
+// checkOwner returns an error if this partition must not write under a key: the key is outside of
+// the scope, or belongs to another partition. The caller holds writer.
+func (p *Partition[T]) checkOwner(key Key) error {
+	if p.scope != nil || key == (Key{}) {
+		_, err := p.normalize(key)
+		return err
+	}
+	for _, other := range p.of.partitions {
+		if other.scope.Contains(key) {
+			return scopeError(*other.scope, errOverlap)
+		}
+	}
+	return nil
 }

@@ -382,3 +382,22 @@ func TestDropOfAPartOfAPartitionIsRefused(t *testing.T) {
 	assert.Len(t, dropped(t, c, Scope{}), 1, "it has one without a cluster only")
 	assert.Equal(t, []string{"west|n/a"}, names(c.All()))
 }
+
+func TestDropSaysThatTheObjectsOfItsScopeLeft(t *testing.T) {
+	c := newPods()
+	stays, goes := partition(t, c, Scope{Namespace: "stays"}), partition(t, c, Scope{Namespace: "goes"})
+	require.NoError(t, stays.Replace([]*corev1.Pod{pod("stays", "a", "u1", "1")}, "1"))
+	require.NoError(t, goes.Replace([]*corev1.Pod{pod("goes", "b", "u2", "1"), pod("goes", "c", "u3", "1")}, "1"))
+	require.NoError(t, goes.Delete(pod("goes", "c", "u3", "2")))
+	rec := follow(c)
+	changes := dropped(t, c, goes.Scope())
+	require.Len(t, changes, 1)
+	assert.Equal(t, Key{Namespace: "goes", Name: "b"}, changes[0].Key)
+	assert.True(t, changes[0].OutOfScope)
+	assert.False(t, changes[0].FinalStateKnown)
+	require.NoError(t, stays.Delete(pod("stays", "a", "u1", "3")))
+	require.Len(t, rec.all, 2)
+	assert.True(t, rec.all[0].OutOfScope, "followers are told as well")
+	assert.False(t, rec.all[1].OutOfScope, "this one is gone from the cluster")
+	assert.Zero(t, c.Len())
+}

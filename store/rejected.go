@@ -126,7 +126,7 @@ func sortKeys(keys []Key) { slices.SortFunc(keys, Key.Compare) }
 // in returns the keys in a scope.
 func (r rejectedKeys) in(scope Scope) (keys []Key) {
 	for key := range r {
-		if key != (Key{}) && scope.mayContain(key) {
+		if key != (Key{}) && scope.Contains(key) {
 			keys = append(keys, key)
 		}
 	}

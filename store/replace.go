@@ -55,7 +55,7 @@ func (b *replaceBatch[T]) Write(from Write[T]) error {
 	}
 	// The object of a held version has probably not changed: then it needs no index values.
 	held := c.table.entry(w.key)
-	if known, ok := held.held(); w.err == nil && len(c.indexes) > 0 && !(ok && known == w.version) && b.of.checkOwner(w.key, w.version) == nil {
+	if known, ok := held.held(); w.err == nil && len(c.indexes) > 0 && !(ok && known == w.version) && b.of.checkOwner(w.key) == nil {
 		_ = c.prepare(&w, held) // Commit tries again and returns the error
 	}
 	b.add(w)
@@ -202,8 +202,7 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 }
 
 // removeMissing deletes the objects that the list does not have. An object under the key of a
-// rejected write stays, unless that write belongs to another partition. So does the object with the
-// UID of a rejected write without a key.
+// rejected write stays, and so does the object with the UID of a rejected write without a key.
 func (b *replaceBatch[T]) removeMissing(s *txn[T]) {
 	stays := make(map[types.UID]bool)
 	for i := range b.keyless {
@@ -216,7 +215,7 @@ func (b *replaceBatch[T]) removeMissing(s *txn[T]) {
 		for at < len(b.writes) && b.writes[at].key.Compare(key) < 0 {
 			at++
 		}
-		if at < len(b.writes) && b.writes[at].key == key && b.of.checkOwner(key, b.writes[at].version) == nil {
+		if at < len(b.writes) && b.writes[at].key == key {
 			continue
 		}
 		if len(stays) == 0 || !stays[e.known().UID] {

@@ -6,56 +6,38 @@ import (
 )
 
 // Scope is a part of a cache: one namespace of one cluster, or a whole cluster if Namespace is
-// empty. Keys without a cluster belong to the empty Cluster. With a Shard, the scope has only the
-// objects of that shard.
+// empty. Keys without a cluster belong to the empty Cluster.
 type Scope struct {
 	Cluster   string
 	Namespace string
-	Shard     Shard
 }
 
-// String returns "cluster|namespace" and the shard, without empty parts.
+// String returns "cluster|namespace", without empty parts.
 func (s Scope) String() string {
-	place := "namespace " + s.Cluster + "|" + s.Namespace
 	switch {
 	case s.Cluster == "" && s.Namespace == "":
-		place = "all namespaces"
+		return "all namespaces"
 	case s.Cluster == "":
-		place = "namespace " + s.Namespace
+		return "namespace " + s.Namespace
 	case s.Namespace == "":
-		place = "cluster " + s.Cluster
+		return "cluster " + s.Cluster
 	}
-	if s.Shard.IsEverything() {
-		return place
-	}
-	return place + ", " + s.Shard.String()
+	return "namespace " + s.Cluster + "|" + s.Namespace
 }
 
-// Contains reports whether the scope has an object with a key and a version. A shard hashes the
-// namespace or the UID.
-func (s Scope) Contains(key Key, version Version) bool {
-	value := string(version.UID)
-	if s.Shard.By == ByNamespace {
-		value = key.Namespace
-	}
-	return s.mayContain(key) && (s.Shard.IsEverything() || s.Shard.Contains(ShardHash(value)))
-}
-
-// mayContain reports whether an object under a key may be in the scope. It is in the scope for
-// certain if the scope has no shard.
-func (s Scope) mayContain(key Key) bool {
+// Contains reports whether a key is in the scope.
+func (s Scope) Contains(key Key) bool {
 	return key.Cluster == s.Cluster && (s.Namespace == "" || key.Namespace == s.Namespace)
 }
 
 // covers reports whether this scope contains every object of another scope.
 func (s Scope) covers(other Scope) bool {
-	return s.Cluster == other.Cluster && (s.Namespace == "" || s.Namespace == other.Namespace) && s.Shard.covers(other.Shard)
+	return s.Cluster == other.Cluster && (s.Namespace == "" || s.Namespace == other.Namespace)
 }
 
 // overlaps reports whether an object may be in both scopes.
 func (s Scope) overlaps(other Scope) bool {
-	return s.Cluster == other.Cluster && (s.Namespace == other.Namespace || s.Namespace == "" || other.Namespace == "") &&
-		s.Shard.overlaps(other.Shard)
+	return s.Cluster == other.Cluster && (s.Namespace == other.Namespace || s.Namespace == "" || other.Namespace == "")
 }
 
 // ShardKey says which value of an object is hashed to find its shard.
@@ -109,16 +91,6 @@ func (s Shard) last() uint64 { return s.To - 1 }
 // String returns the hashed value, and the first and the last hash.
 func (s Shard) String() string {
 	return fmt.Sprintf("%v %016x-%016x", s.By, s.From, s.last())
-}
-
-// covers reports whether this shard certainly contains every object of another shard.
-func (s Shard) covers(other Shard) bool {
-	return s.IsEverything() || s.By == other.By && s.From <= other.From && other.last() <= s.last()
-}
-
-// overlaps reports whether an object may be in both shards.
-func (s Shard) overlaps(other Shard) bool {
-	return s.By != other.By || s.From <= other.last() && other.From <= s.last()
 }
 
 // ShardHash returns the hash of a shard key's value: the UID or the namespace of an object.

@@ -155,10 +155,17 @@ func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
 	return rejectedError(s.rejections)
 }
 
+// remove adds a mutation to a txn that deletes the object under a key. The caller holds writer.
+func (p *Partition[T]) remove(s *txn[T], e mutation[T], resourceVersion string) {
+	p.advance(s, e.key, resourceVersion)
+	p.of.budget.leave(p.of, e.key)
+	s.mutations = append(s.mutations, e)
+}
+
 // stage adds a write to a txn, as a mutation or as a rejection. The caller holds writer.
 func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
 	c := p.of
-	if err := p.checkOwner(w.key, w.version); err != nil {
+	if err := p.checkOwner(w.key); err != nil {
 		if !errors.Is(w.err, ErrOutOfScope) {
 			w.err = errors.Join(err, w.err)
 		}
@@ -173,14 +180,11 @@ func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
 		p.remove(s, mutation[T]{key: w.key, final: w.entry}, w.version.ResourceVersion)
 		return
 	case w.what == isKept:
-		if _, taken := p.takenOver[w.key]; taken || held != nil {
+		if held != nil {
 			return
 		}
 		w.err = ErrNotHeld
 	case c.isUnchanged(s, w, held):
-		p.advance(s, w.key, w.version.ResourceVersion)
-		return
-	case p.outdated(w.key, w.version):
 		p.advance(s, w.key, w.version.ResourceVersion)
 		return
 	default:

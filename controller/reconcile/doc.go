@@ -56,9 +56,9 @@
 //   - reconcile-R8: A panic in a mapping or a predicate is reported once, with the key of the
 //     event's object, and drops only that event. The report goes to the logger and error handler of
 //     the reconciler, or to those of the informer if the reconciler has none.
-//   - reconcile-R9: An object that leaves an informer, because a scope was dropped or the object
-//     belongs to another shard, does not count as deleted: the reconciler is not called for it. If
-//     the primary informer has scopes or shards, the reconciler is not called for a key without an
+//   - reconcile-R9: An object that leaves an informer, because a scope was dropped, does not count
+//     as deleted: the reconciler is not called for it. If
+//     the primary informer has scopes or a shard, the reconciler is not called for a key without an
 //     object either, unless that object was deleted while the informer held it. Such a call is
 //     retried after an error. It is not repeated after a RequeueAfter, nor for a write that the
 //     caches do not show yet. Return an error to be called again.

@@ -39,16 +39,20 @@ func partly(t *testing.T, primary *informer.Informer[*corev1.ConfigMap]) (*world
 }
 
 func TestKeysThatLeftAreNotReconciled(t *testing.T) {
-	for name, scope := range map[string]store.Scope{
-		"a namespace": {Namespace: "ns"},
-		"a shard":     {Shard: store.Shard{By: store.ByNamespace, To: store.ShardHash("ns") + 1}},
+	for name, shard := range map[string]store.Shard{
+		"a namespace": {},
+		"a shard":     {By: store.ByNamespace, To: store.ShardHash("ns") + 1},
 	} {
+		scope := store.Scope{Namespace: "ns"}
+		if name == "a shard" {
+			scope.Namespace = "" // which the shard selects
+		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				scopes := scoped.New(store.ObjectKey[*corev1.ConfigMap])
 				w, log, r := partly(t, scopes.Informer())
 				add := func() {
-					require.NoError(t, scoped.Add(scopes, scope, w.client.CoreV1().ConfigMaps(scope.Namespace)))
+					require.NoError(t, scoped.Add(scopes, scope, w.client.CoreV1().ConfigMaps(scope.Namespace), reflector.WithShard(shard)))
 					require.NoError(t, w.configMaps.WaitForSync(t.Context()))
 				}
 				require.NoError(t, scoped.Add(scopes, store.Scope{Cluster: "other"}, w.client.CoreV1().ConfigMaps("none")))

@@ -51,7 +51,7 @@ func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 		return
 	}
 	listed := func(key store.Key, version store.Version) bool {
-		return commit.Partition == nil || commit.Partition.Scope().Contains(key, version)
+		return commit.Partition == nil || commit.Partition.Scope().Contains(key)
 	}
 	o.recent.dropUnless(func(key store.Key, object T) bool {
 		version := versionOf(object)

@@ -1,5 +1,5 @@
-// Package scoped makes an informer of several namespaces, clusters or shards in one cache. Each has
-// a reflector of its own.
+// Package scoped makes an informer of several namespaces or clusters in one cache. Each has a
+// reflector of its own.
 //
 // # Usage
 //

@@ -45,18 +45,14 @@ func (s *Scopes[T]) Informer() *informer.Informer[T] { return s.informer }
 
 // Add adds the objects of a client: the objects of one namespace, of one cluster, or of one
 // namespace of one cluster. Their keys have the scope's cluster. If the scope has a namespace, the
-// client must be for that namespace. If the scope is a shard, its reflector asks for that shard:
-// see [reflector.WithShard]. Shards come and go one by one: the informer keeps the objects of the
-// other shards and does not list them again.
+// client must be for that namespace. With the option [reflector.WithShard], the scope has only the
+// objects of that shard.
 //
 // While the informer runs, the new reflector begins at once. Subscribers get the objects as initial
 // additions. opts apply to this reflector, after the options that [informer.WithReflector] gave for
 // all of them. Its name combines informer and scope.
 func Add[T reflector.Object, L any](s *Scopes[T], scope store.Scope, client reflector.Client[T, L], opts ...reflector.Option) error {
 	own := append(slices.Clone(s.target.Reflector), reflector.WithName(fmt.Sprintf("%s, %v", s.target.Name, scope)))
-	if scope.Shard != (store.Shard{}) {
-		own = append(own, reflector.WithShard(scope.Shard))
-	}
 	return s.failed(scope, s.all.Add(scope, func(into store.Store[T]) feed.Feed {
 		return reflector.New(client, into, append(own, opts...)...)
 	}))

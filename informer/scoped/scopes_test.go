@@ -383,3 +383,26 @@ func TestSelectsWhatAScopeMayHold(t *testing.T) {
 	object.Labels = map[string]string{"app": "x"}
 	assert.True(t, scopes.Informer().Selects(object))
 }
+
+func TestWhatAnInformerCovers(t *testing.T) {
+	server := reflectortest.Start(t)
+	resource := clientOf(t, server).CoreV1().Pods("")
+	key := func(cluster, namespace string) store.Key {
+		return store.Key{Cluster: cluster, Namespace: namespace, Name: "a"}
+	}
+	assert.True(t, informer.New(resource).Covers(key("", "n")))
+	assert.False(t, informer.New(resource, informer.WithReflector(reflector.WithShard(store.Shards(store.ByUID, 2)[0]))).Covers(key("", "n")))
+	i := newPods()
+	assert.False(t, i.Covers(key("", "n")))
+	addScope(t, i, store.Scope{Namespace: "n"}, server)
+	addScope(t, i, store.Scope{Cluster: "west"}, server, reflector.WithShard(store.Shards(store.ByUID, 2)[0]))
+	addScope(t, i, store.Scope{Cluster: "east"}, server)
+	assert.False(t, i.Covers(key("", "n")), "nothing is listed")
+	stop := start(t, i)
+	require.NoError(t, i.WaitForSync(t.Context()))
+	assert.True(t, i.Covers(key("", "n")))
+	assert.False(t, i.Covers(key("", "m")))
+	assert.False(t, i.Covers(key("west", "n")), "only some of them")
+	assert.True(t, i.Covers(key("east", "m")))
+	require.NoError(t, stop())
+}

@@ -380,21 +380,9 @@ var mutants = []mutant{{
 	with:  "\tif w.what == isDeleted {",
 	tests: []string{"./store"},
 }, {
-	name:  "store: a key without versions counts as taken over",
-	file:  "store/sharing.go",
-	text:  "if number, _ := reached(version, \"1\"); !number {",
-	with:  "if number, _ := reached(version, \"1\"); false && !number {",
-	tests: []string{"./store"},
-}, {
 	name:  "store: a write moves the version beyond that of its batch",
 	file:  "store/write.go",
 	text:  " || lower(s.last, resourceVersion) {",
-	with:  " {",
-	tests: []string{"./store"},
-}, {
-	name:  "store: an object of another shard keeps the one of this shard that has its key",
-	file:  "store/replace.go",
-	text:  " && b.of.checkOwner(key, b.writes[at].version) == nil {",
 	with:  " {",
 	tests: []string{"./store"},
 }, {

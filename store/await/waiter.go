@@ -164,7 +164,7 @@ func (w *waiter[T]) partition() (*store.Partition[T], error) {
 		return nil, err
 	}
 	for _, p := range now {
-		if p.Scope().Contains(w.inCluster, w.version) {
+		if p.Scope().Contains(w.inCluster) {
 			w.key = w.inCluster
 			return p, nil
 		}

@@ -90,31 +90,10 @@ type scopeState struct {
 	Cluster   string `json:"cluster,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Version   string `json:"version,omitempty"`
-	// Shard is nil if the scope has no shard.
-	Shard *shardState `json:"shard,omitempty"`
-}
-
-// shardState is a [store.Shard].
-type shardState struct {
-	By   store.ShardKey `json:"by"`
-	From uint64         `json:"from"`
-	To   uint64         `json:"to"`
-}
-
-func newScopeState(scope store.Scope, version string) scopeState {
-	s := scopeState{Cluster: scope.Cluster, Namespace: scope.Namespace, Version: version}
-	if shard := scope.Shard; shard != (store.Shard{}) {
-		s.Shard = &shardState{shard.By, shard.From, shard.To}
-	}
-	return s
 }
 
 func (s scopeState) scope() store.Scope {
-	scope := store.Scope{Cluster: s.Cluster, Namespace: s.Namespace}
-	if s.Shard != nil {
-		scope.Shard = store.Shard{By: s.Shard.By, From: s.Shard.From, To: s.Shard.To}
-	}
-	return scope
+	return store.Scope{Cluster: s.Cluster, Namespace: s.Namespace}
 }
 
 // patience is how long Open waits for other readers of the file, which cannot use the file: a store

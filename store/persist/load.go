@@ -208,7 +208,7 @@ func (l *loaded[T]) restore(c *store.Cache[T]) error {
 	own := make([][]int, len(l.state.Scopes))
 	for i, s := range l.state.Scopes {
 		rest = slices.DeleteFunc(rest, func(n int) bool {
-			in := s.scope().Contains(l.keys[n], l.version(n))
+			in := s.scope().Contains(l.keys[n])
 			if in {
 				own[i] = append(own[i], n)
 			}

@@ -162,7 +162,7 @@ func (s snapshot) readAs(other snapshot) bool {
 		delete(others, key)
 		own := store.Scope{}
 		for scope := range versions {
-			if scope != own && scope.Contains(key, store.Version{UID: o.UID}) {
+			if scope != own && scope.Contains(key) {
 				own = scope
 			}
 		}

@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -46,12 +45,10 @@ func (p progress) clone() progress {
 func (p progress) list() []scopeState {
 	var all []scopeState
 	for scope, version := range p.scopes {
-		all = append(all, newScopeState(scope, version))
+		all = append(all, scopeState{Cluster: scope.Cluster, Namespace: scope.Namespace, Version: version})
 	}
 	slices.SortFunc(all, func(a, b scopeState) int {
-		return cmp.Or(
-			store.Key{Cluster: a.Cluster, Namespace: a.Namespace}.Compare(store.Key{Cluster: b.Cluster, Namespace: b.Namespace}),
-			cmp.Compare(a.scope().Shard.From, b.scope().Shard.From))
+		return store.Key{Cluster: a.Cluster, Namespace: a.Namespace}.Compare(store.Key{Cluster: b.Cluster, Namespace: b.Namespace})
 	})
 	return all
 }

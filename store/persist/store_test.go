@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 
@@ -190,76 +189,6 @@ func TestPartitionsHaveTheirVersionsInTheFile(t *testing.T) {
 	s = open(t, path)
 	assert.Equal(t, []store.Scope{{Cluster: "west"}}, s.Scopes())
 	assert.Len(t, held(s), 1)
-}
-
-func TestShardsHaveTheirVersionsInTheFile(t *testing.T) {
-	for _, by := range []store.ShardKey{store.ByUID, store.ByNamespace} {
-		t.Run(by.String(), func(t *testing.T) {
-			path := fresh(t)
-			s := open(t, path)
-			shards := store.Shards(by, 4)
-			in := make([][]*object, len(shards))
-			for n := range 40 {
-				o := storetest.New(fmt.Sprint("n", n*n), fmt.Sprint("o", n), fmt.Sprint("uid", n*n), fmt.Sprint(n+1))
-				value := string(o.GetUID())
-				if by == store.ByNamespace {
-					value = o.GetNamespace()
-				}
-				for i, shard := range shards {
-					if shard.Contains(store.ShardHash(value)) {
-						in[i] = append(in[i], o)
-					}
-				}
-			}
-			for i, shard := range shards {
-				require.NotEmpty(t, in[i])
-				part, err := s.Partition(store.Scope{Shard: shard})
-				require.NoError(t, err)
-				require.NoError(t, part.Replace(in[i], fmt.Sprint(100+i)))
-			}
-			want := held(s)
-			require.Len(t, want, 40)
-			require.NoError(t, s.Close())
-
-			s = open(t, path)
-			assert.Equal(t, want, held(s))
-			for i, shard := range shards {
-				part, err := s.Partition(store.Scope{Shard: shard})
-				require.NoError(t, err)
-				assert.Equal(t, fmt.Sprint(100+i), part.ResourceVersion())
-			}
-			err := s.Drop(store.Scope{Shard: shards[1]})
-			require.NoError(t, err)
-			assert.Len(t, held(s), 40-len(in[1]))
-		})
-	}
-}
-
-func TestWhatIsInNoShardIsReadFromTheFile(t *testing.T) {
-	path := fresh(t)
-	s := open(t, path)
-	var all []*object
-	for n := range 20 {
-		all = append(all, storetest.New("n", fmt.Sprint("o", n), fmt.Sprint("uid", n*n), fmt.Sprint(n+1)))
-	}
-	require.NoError(t, s.Replace(all, "50"))
-	shard := store.Shards(store.ByUID, 2)[0]
-	part, err := s.Partition(store.Scope{Shard: shard})
-	require.NoError(t, err)
-	mine := slices.DeleteFunc(slices.Clone(all), func(o *object) bool { return !shard.Contains(store.ShardHash(string(o.GetUID()))) })
-	require.NotEmpty(t, mine)
-	require.Less(t, len(mine), len(all))
-	require.NoError(t, part.Replace(mine, "60"))
-	want := held(s)
-	require.Len(t, want, len(all))
-	require.NoError(t, s.Close())
-
-	s = open(t, path)
-	assert.Equal(t, want, held(s))
-	part, err = s.Partition(store.Scope{Shard: shard})
-	require.NoError(t, err)
-	assert.Equal(t, "60", part.ResourceVersion())
-	assert.Empty(t, s.ResourceVersion())
 }
 
 func TestStaleUntilTheServerWasHeardOf(t *testing.T) {

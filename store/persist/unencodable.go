@@ -73,7 +73,7 @@ func (s *Store[T]) noteLacking(batch pending[T], w writer[T]) {
 func (s *fileState) without(key store.Key, version store.Version) {
 	own := false
 	for i := range s.Scopes {
-		if s.Scopes[i].scope().Contains(key, version) {
+		if s.Scopes[i].scope().Contains(key) {
 			s.Scopes[i].Version, own = "", true
 		}
 	}
