@@ -49,8 +49,8 @@
 //     [Collection.Resync] never brings back a deleted object or an older state.
 //   - queue-E8: [Collection.Synced] closes once every object of the first list was delivered
 //     and settled. A failure settles as well.
-//   - queue-E9: A Deletion says OutOfScope if the object still exists: its scope was dropped. For any other Deletion, the object was deleted, or a
-//     list lacked it.
+//   - queue-E9: A Deletion says OutOfScope if the object still exists: its scope was dropped.
+//     For any other Deletion, the object was deleted, or a list lacked it.
 //   - queue-E10: A key in back-off or with a delay has one due time, the earliest, however often
 //     the key fails or is added. How often an addition may come before the end of a back-off is
 //     queue-E11.

@@ -57,11 +57,11 @@
 //     event's object, and drops only that event. The report goes to the logger and error handler of
 //     the reconciler, or to those of the informer if the reconciler has none.
 //   - reconcile-R9: An object that leaves an informer, because a scope was dropped, does not count
-//     as deleted: the reconciler is not called for it. If
-//     the primary informer has scopes or a shard, the reconciler is not called for a key without an
-//     object either, unless that object was deleted while the informer held it. Such a call is
-//     retried after an error. It is not repeated after a RequeueAfter, nor for a write that the
-//     caches do not show yet. Return an error to be called again.
+//     as deleted: the reconciler is not called for it. If the primary informer has scopes or a
+//     shard, the reconciler is not called for a key without an object either, unless that object was
+//     deleted while the informer held it. Such a call is retried after an error. It is not repeated
+//     after a RequeueAfter, nor for a write that the caches do not show yet. Return an error to be
+//     called again.
 //   - reconcile-R10: Before its first call, Run waits until each cache has every change of its
 //     objects that the server had when the term began, so that a new leader sees what the one before
 //     did. The same holds after a first list at version "0", which a lagging server may answer with

@@ -103,10 +103,9 @@ type watching[S any] struct {
 // lose their namespace. A key without a name is reported as [store.ErrBadKey] and not reconciled. The
 // other keys of the event are.
 //
-// An object that leaves the informer triggers no reconcile: its scope was dropped. If
-// the primary informer has scopes or a shard, a key without
-// an object in its cache is reconciled only if an object was deleted: another process may be
-// responsible for the key. See [informer.Informer.Covers].
+// An object that leaves the informer triggers no reconcile: its scope was dropped. If the
+// primary informer has scopes or a shard, a key without an object in its cache is reconciled only if
+// an object was deleted: another process may be responsible for the key. See [informer.Informer.Covers].
 //
 // Events for which one of the predicates returns false are ignored. A nil predicate accepts all
 // events. See [GenerationChanged]. None of the functions may change objects. If a function panics,
