@@ -12,8 +12,9 @@ type Object = source.Object
 // Client lists and watches one resource. Every typed client from Kubernetes' code generator is a
 // Client: clientset.CoreV1().Pods("default") is a Client[*corev1.Pod, *corev1.PodList].
 //
-// A reflector never calls Get. Get determines T for the compiler, which List and Watch do not. The
-// compiler then infers T, and refuses a store of another type.
+// Get determines T for the compiler, which List and Watch do not. The compiler then infers T, and
+// refuses a store of another type. The reflector itself calls Get only for a lookup: see
+// [KubernetesResourceReflector.Lookup].
 type Client[T, L any] = source.Client[T, L]
 
 var (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
@@ -20,11 +21,14 @@ import (
 type KubernetesResourceReflector[T Object] struct {
 	options
 	source  source.Source[T]
+	lookups func() source.Source[T] // for Lookup
 	store   store.Store[T]
 	running atomic.Bool
 	status  *status
 	// catching has a value while a CatchUp runs.
 	catching chan struct{}
+	// namespace is that of the client; empty if it is not known, or for all of them.
+	namespace string
 
 	// Only the goroutine of Run uses the fields below. They outlive Run.
 
@@ -40,11 +44,13 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 	of := from.About()
 	_, versioned := from.(source.Versioned)
 	return &KubernetesResourceReflector[T]{
-		options:  o,
-		source:   from,
-		store:    s,
-		status:   newStatus(),
-		catching: make(chan struct{}, 1),
+		options:   o,
+		source:    from,
+		lookups:   sync.OnceValue(func() source.Source[T] { return lookupsOf(client, from) }),
+		store:     s,
+		status:    newStatus(),
+		namespace: namespaceOf(client, of),
+		catching:  make(chan struct{}, 1),
 		protocol: protocol.New(protocol.Options{
 			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, AsksVersion: versioned, Replayed: of.Replayed,
 		}),

@@ -65,7 +65,7 @@ type getter[T any] interface {
 // adapted is a client of client-go with the methods of a [reflector.Client].
 type adapted[T source.Object, L any] struct {
 	ListWatcher[L]
-	of getter[T] // nil if the client has no Get, which a reflector never calls
+	of getter[T] // nil if the client has no Get
 }
 
 func (a adapted[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (object T, err error) {
@@ -73,6 +73,26 @@ func (a adapted[T, L]) Get(ctx context.Context, name string, opts metav1.GetOpti
 		return object, source.ErrNoGet
 	}
 	return a.of.Get(ctx, name, opts)
+}
+
+// GetIn implements [source.GetterIn], if the client makes clients of namespaces, as the dynamic and the
+// metadata client of a resource do. A wrapper of one may hide in which namespace its Get looks.
+func (a adapted[T, L]) GetIn(ctx context.Context, namespace, name string) (object T, err error) {
+	of := a.of
+	if namespace != "" {
+		var in any
+		switch all := any(of).(type) {
+		case dynamic.NamespaceableResourceInterface:
+			in = all.Namespace(namespace)
+		case metadata.Getter:
+			in = all.Namespace(namespace)
+		}
+		of, _ = in.(getter[T])
+	}
+	if of == nil {
+		return object, source.ErrNoGet
+	}
+	return of.Get(ctx, name, metav1.GetOptions{})
 }
 
 // IsWatchListSemanticsUnSupported returns the answer of the adapted client.

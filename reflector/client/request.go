@@ -117,7 +117,7 @@ func (r *Resource[T]) relearn(ctx context.Context) {
 // missed discards what the Resource knows about the kind if err says that the server does not know
 // the resource.
 func (r *Resource[T]) missed(resource string, err error) {
-	if !isResourceMissing(err) {
+	if !source.IsResourceMissing(err) {
 		return
 	}
 	r.expected.learned.kind.Store(nil)
@@ -134,7 +134,7 @@ func (r *Resource[T]) failedOne(resource, namespace string, err error) error {
 	if isOfAnotherKind(err) {
 		r.expected.learned.doubts.Add(1)
 	}
-	if r.finder == nil && namespace == "" && isResourceMissing(err) {
+	if r.finder == nil && namespace == "" && source.IsResourceMissing(err) {
 		return fmt.Errorf("%w: server does not know the resource without a namespace: %v", ErrNoNamespace, err)
 	}
 	return err
@@ -154,17 +154,6 @@ func isOfAnotherKind(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
 		return c.Field == "kind" || c.Field == "apiVersion"
 	})
-}
-
-// isResourceMissing reports whether an error says that the server does not know a resource. If only
-// the object is missing, the status is the API server's own and names the object.
-func isResourceMissing(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // request returns a request for objects.

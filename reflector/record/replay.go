@@ -11,7 +11,9 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -339,6 +341,12 @@ func (s replaySource[T]) Watch(ctx context.Context, opts metav1.ListOptions, _ s
 		return nil, err
 	}
 	return open, nil
+}
+
+// Lookup finds nothing: there is no server to ask, so an object that the recording shows as deleted
+// counts as gone.
+func (s replaySource[T]) Lookup(context.Context, store.Key) (types.UID, bool, error) {
+	return "", false, nil
 }
 
 func (s replaySource[T]) About() source.About {

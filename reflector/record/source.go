@@ -14,6 +14,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -84,6 +85,11 @@ func (r *recorded[T]) Begin(run source.Run) (end func(), err error) {
 		r.tell()
 		inner()
 	}, nil
+}
+
+// Lookup is that of the source. It is not recorded: only the requests that fill a store are.
+func (r *recorded[T]) Lookup(ctx context.Context, key store.Key) (types.UID, bool, error) {
+	return source.Lookup(ctx, r.Source, key)
 }
 
 // tell reports the end of the recording, once.

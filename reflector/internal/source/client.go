@@ -14,8 +14,9 @@ import (
 // Client lists and watches one resource. Every typed client from Kubernetes' code generator is a
 // Client: clientset.CoreV1().Pods("default") is a Client[*corev1.Pod, *corev1.PodList].
 //
-// A reflector never calls Get. Get determines T for the compiler, which List and Watch do not. The
-// compiler then infers T, and refuses a store of another type.
+// Get determines T for the compiler, which List and Watch do not. The compiler then infers T, and
+// refuses a store of another type. The reflector itself calls Get only for a lookup: see
+// reflector.KubernetesResourceReflector.Lookup.
 type Client[T, L any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
