@@ -1,25 +1,124 @@
 package informer
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
+// lookupTimeout is the timeout of the request of Gone: an API server answers in a second, or is in
+// trouble, and the caller tries again.
+const lookupTimeout = 10 * time.Second
+
 // Covers reports whether the cache would hold an existing object under a key. It returns false
-// if the key is in no scope of an informer of package scoped, or in a scope whose first list is
-// not complete. It also returns false if the scope, or the reflector, is restricted to shards:
-// another process may be responsible for the object. Covers ignores the label selector of
-// WithReflector.
+// if the key is in no scope of an informer of package scoped, in a scope whose first list is
+// not complete, or in another namespace than that of the client. It also returns false if the scope,
+// or the reflector, has a label selector, a field selector or shards, and with [WithGet]: then an
+// object may exist that the server does not send. See [Informer.Gone].
 func (i *Informer[T]) Covers(key store.Key) bool {
-	for _, s := range i.feed.Sources() {
-		if s.Gone != nil && (!s.IsSynced() || s.Scope.Cluster != key.Cluster || s.Scope.Namespace != "" && s.Scope.Namespace != key.Namespace) {
-			continue
+	s := i.sourceOf(key)
+	if s == nil || i.get != nil {
+		return false
+	}
+	of, ok := s.Feed.(interface{ Covers(store.Key) bool })
+	return !ok || of.Covers(key)
+}
+
+// Gone reports whether the object of a key is gone from the API server, and not only from the cache.
+// Call it before a cleanup that is due to a [eventqueue.Deletion] or to a missing object: if an object
+// stops matching a selector of the informer, the event is the same, but the object exists.
+//
+// deleted are the UIDs of the objects that events of this informer showed as deleted; an empty one
+// stands for an unknown UID. Another object under the key does not count: Gone then returns true,
+// because the object that was there before is gone.
+//
+// Gone sends one GET if the informer has a selector, shards or [WithGet], and otherwise none: see
+// [reflector.KubernetesResourceReflector.Lookup]. An error means that Gone does not know, for example
+// because the program lacks the permission to get the object: try again later.
+//
+// If the key is in no scope of the informer, or the informer has only shards, another process may be
+// responsible for the key. Gone then returns false without a request, unless there are deleted objects.
+func (i *Informer[T]) Gone(ctx context.Context, key store.Key, deleted ...types.UID) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	uid, exists, err := i.lookup(ctx, key, len(deleted) > 0)
+	if err != nil {
+		hint := ""
+		if apierrors.IsForbidden(err) {
+			hint = "; allow the program to get the objects, beside list and watch"
 		}
-		if r, ok := s.Feed.(interface{ Shards() []store.Shard }); !ok || len(r.Shards()) == 0 {
-			return true
+		return false, fmt.Errorf("informer %s cannot tell whether %s is gone: %w%s", i.name, key, err, hint)
+	}
+	isOther := func(was types.UID) bool { return was != "" && uid != "" && was != uid }
+	return !exists || slices.ContainsFunc(deleted, isOther), nil
+}
+
+// lookup reports whether the server has an object. An object that exists for another process has no
+// UID. left is true if an event showed that an object left.
+func (i *Informer[T]) lookup(ctx context.Context, key store.Key, left bool) (uid types.UID, exists bool, err error) {
+	s := i.sourceOf(key)
+	switch {
+	case s == nil && left: // the scope was dropped since
+		of, ok := i.feed.(interface{ Covered() bool })
+		return "", ok && !of.Covered(), nil
+	case s == nil, !left && isSharded(s):
+		return "", true, nil
+	case i.get != nil:
+		return i.lookupByGet(ctx, key)
+	}
+	of, ok := s.Feed.(interface {
+		Covers(store.Key) bool
+		Lookup(context.Context, store.Key) (types.UID, bool, error)
+	})
+	if !ok || of.Covers(key) {
+		return "", false, nil
+	}
+	uid, exists, err = of.Lookup(ctx, key)
+	if errors.Is(err, store.ErrOutOfScope) {
+		return "", true, nil
+	}
+	return uid, exists, err
+}
+
+// lookupByGet is lookup by the function of WithGet.
+func (i *Informer[T]) lookupByGet(ctx context.Context, key store.Key) (uid types.UID, exists bool, err error) {
+	object, err := i.get(ctx, key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	}
+	if v := reflect.ValueOf(object); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return "", false, errNothing
+	}
+	return object.GetUID(), true, nil
+}
+
+var errNothing = errors.New("function of WithGet returned neither an object nor an error: return a NotFound error if there is none")
+
+// sourceOf returns the synced source whose scope has a key, or nil.
+func (i *Informer[T]) sourceOf(key store.Key) *feed.Source {
+	for _, s := range i.feed.Sources() {
+		if s.Gone == nil || s.IsSynced() && s.Scope.Cluster == key.Cluster && (s.Scope.Namespace == "" || s.Scope.Namespace == key.Namespace) {
+			return s
 		}
 	}
-	return false
+	return nil
+}
+
+func isSharded(s *feed.Source) bool {
+	of, ok := s.Feed.(interface{ Shards() []store.Shard })
+	return ok && len(of.Shards()) > 0
 }
 
 // Selects reports whether the cache may come to hold an object in the given state. It returns false

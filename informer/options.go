@@ -10,6 +10,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/guard"
 	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // defaultDrainTimeout is well below the 30 seconds that Kubernetes gives a pod to end.
@@ -30,6 +31,7 @@ type options struct {
 	drainTimeout time.Duration
 	staleness    time.Duration // 0 or less means no limit
 	guarding     *guard.Reporter
+	get          func(context.Context, store.Key) (metav1.Object, error)
 }
 
 // common has the options of both informers and subscriptions.
@@ -107,6 +109,20 @@ func (o options) reflectorOptions() []reflector.Option {
 // [reflector.WithLabelSelector].
 func WithReflector(opts ...reflector.Option) Option {
 	return optionFunc(func(o *options) { o.reflector = append(o.reflector, opts...) })
+}
+
+// WithGet sets the function by which [Informer.Gone] asks the server for an object, past every cache:
+//
+//	informer.WithGet(func(ctx context.Context, key store.Key) (metav1.Object, error) {
+//		return clientset.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+//	})
+//
+// It returns an error of reason NotFound if there is no object. Set it if something selects objects
+// without the knowledge of the informer, such as the options of a ListWatch or of an informer of
+// client-go. Gone then asks for every key. The default is the client of the reflector, which needs to
+// be asked only if the reflector has a selector or shards.
+func WithGet(get func(ctx context.Context, key store.Key) (metav1.Object, error)) Option {
+	return optionFunc(func(o *options) { o.get = get })
 }
 
 // WithDrainTimeout sets how long handlers may process queued events after the reflector has

@@ -10,7 +10,7 @@
 //	deployments := informer.New(clientset.AppsV1().Deployments(""))
 //	r := reconcile.New("foos", foos,
 //		func(ctx context.Context, key store.Key, foo *Foo) (reconcile.Result, error) {
-//			... // foo is nil if it is gone; read caches, write the differences
+//			... // foo is nil if the server has none; read caches, write the differences
 //			reconcile.ExpectWrite(ctx, deployment)
 //			return reconcile.Result{}, nil
 //		},
@@ -61,7 +61,8 @@
 //     shard, the reconciler is not called for a key without an object either, unless that object was
 //     deleted while the informer held it. Such a call is retried after an error. It is not repeated
 //     after a RequeueAfter, nor for a write that the caches do not show yet. Return an error to be
-//     called again.
+//     called again. Nor is it called for a key in another namespace than the one of the primary
+//     informer's client.
 //   - reconcile-R10: Before its first call, Run waits until each cache has every change of its
 //     objects that the server had when the term began, so that a new leader sees what the one before
 //     did. The same holds after a first list at version "0", which a lagging server may answer with
@@ -70,6 +71,14 @@
 //     seconds if changes of other kinds have raised the version. A program that starts with
 //     consistent lists does not wait. Caches of servers without versions, of fake clients and of
 //     replays are not waited for.
+//   - reconcile-R11: The function hears that an object is gone only when it is gone from the API
+//     server. If the primary informer has a label selector, a field selector or shards, or
+//     [informer.WithGet], a missing object may exist without matching. So the reconciler sends one GET
+//     for the key first: see [informer.Informer.Gone]. If the server says NotFound, or has an object of
+//     another UID than the one whose deletion the watch showed, the function is called with nil. If
+//     the object exists, there is no call. If the request fails, or is forbidden, the key is retried as
+//     after an error of the function. A repeated call for the same deletion does not ask again. Without
+//     selectors the watch is proof, and nothing is asked.
 //
 // None of this holds between two processes: see packages leader and shard. Because of reconcile-R10 a
 // new leader probably knows the last writes of the other process, but not certainly: that process may

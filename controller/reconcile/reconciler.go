@@ -15,15 +15,22 @@ import (
 )
 
 // Func makes the cluster match the object of a key. If the object is gone, object is nil, or the
-// zero value of T, and Func cleans up. The object comes from the cache of the primary informer: do
-// not change it. One worker at a time calls Func for a key. Func is called again for the same
-// state, so it must write nothing if no work is left.
+// zero value of T, and Func cleans up. Gone means gone from the API server, and not only from the
+// cache: see reconcile-R11. The object comes from the cache of the primary informer: do not change it.
+// One worker at a time calls Func for a key. Func is called again for the same state, so it must write
+// nothing if no work is left.
+//
+// An object that stops matching the selector of the primary informer leaves this program without a
+// call, and nothing is cleaned up, although its later deletion is not seen either. That holds even if
+// it is being deleted: if its label goes before its finalizer, no call removes the finalizer. So a
+// program that has finalizers, or must clean up, selects by a label that nobody changes, or watches
+// all objects and decides in Func.
 //
 // After an error Func is called again with back-off, unless the error is one of
 // [eventqueue.Permanent].
 type Func[T any] func(ctx context.Context, key store.Key, object T) (Result, error)
 
-// function is a [Func] that gets the object by itself.
+// function is a [Func] that takes the object from the call of its context.
 type function func(ctx context.Context, key store.Key) (Result, error)
 
 // Result says when to reconcile a key again without an event.
@@ -74,7 +81,11 @@ func New[T any](name string, primary *informer.Informer[T], reconcile Func[T], o
 	}
 	if reconcile != nil {
 		r.reconcile = func(ctx context.Context, key store.Key) (Result, error) {
-			object, _ := primary.Cache().Get(key)
+			c := callOf(ctx)
+			if c == nil {
+				return Result{}, errOtherContext
+			}
+			object, _ := c.object.(T) // the cache may have changed since the run made sure
 			return reconcile(ctx, key, object)
 		}
 	}
@@ -83,6 +94,8 @@ func New[T any](name string, primary *informer.Informer[T], reconcile Func[T], o
 	}
 	return r
 }
+
+var errOtherContext = errors.New("observer returned a context that does not derive from the context of the call")
 
 // check returns an error if the reconciler cannot run.
 func (r *Reconciler[T]) check() error {

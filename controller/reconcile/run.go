@@ -40,9 +40,8 @@ type run struct {
 // Guarded by run.mu.
 type state struct {
 	hold *hold // nil if the caches show the writes of the key
-	// gone is true if the key's object was deleted, and no call has begun for that. ending is true
-	// if the running call has begun for that.
-	gone, ending bool
+	// gone are the deleted objects for which no call has begun. ending are those of the running call.
+	gone, ending ended
 
 	failing failing
 
@@ -121,15 +120,12 @@ func (r *run) trigger(t trigger) {
 	}
 }
 
-// handle is the handler of the controller. It makes the call for a key, unless the key is held or
-// belongs to another process.
+// handle is the handler of the controller. It makes the call for a key, unless the key is held, or its
+// object exists without being in the cache.
 func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (err error) {
 	key := queue.Key()
 	if own := r.inScope(key); own != key { // the event came before the first primary object
 		eventqueue.AddAfter(r.keys, own, 0, true)
-		return nil
-	}
-	if r.abandons(key) {
 		return nil
 	}
 	held := r.begin(key)
@@ -143,8 +139,13 @@ func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (e
 	}
 	c := &call{Context: ctx, run: r, key: key}
 	var result Result
-	err = eventqueue.ErrAbandoned // if the function panics or calls runtime.Goexit
+	err = eventqueue.ErrAbandoned // if a function of the user panics or calls runtime.Goexit
 	defer func() { r.settle(c, result, err) }()
+	calls, err := r.read(ctx, c)
+	if err != nil || !calls {
+		return err
+	}
+	err = eventqueue.ErrAbandoned
 	result, err = r.call(c, queue)
 	return err
 }
@@ -162,7 +163,7 @@ func (r *run) begin(key store.Key) (held *hold) {
 	case s.hold != nil:
 		return s.hold
 	}
-	s.ending, s.gone, s.running = s.gone, false, r.ignoreOwn
+	s.ending, s.gone, s.running = s.gone, ended{}, r.ignoreOwn
 	s.failing.retried = false
 	r.tidyLocked(key, s)
 	return nil
@@ -215,12 +216,14 @@ func (r *run) note(key store.Key, writes []written, unseen []wait, failed, repea
 	s.running = false
 	s.failing.ended(fails, writes)
 	if r.ignoreOwn {
-		if during = s.foreign(heard); s.ending {
+		if during = s.foreign(heard); s.ending.any() && !s.ending.back {
 			s.own = nil // else states of deleted keys would stay
 		}
 	}
-	s.gone = s.gone || s.ending && fails
-	s.ending = false
+	if fails {
+		s.gone = s.ending.and(s.gone)
+	}
+	s.ending = ended{}
 	r.holdLocked(key, s, unseen, repeat && !failed) // a failed key is retried in any case
 	r.tidyLocked(key, s)
 	if r.ignoreOwn {
@@ -254,7 +257,7 @@ func (r *run) stateLocked(key store.Key) *state {
 
 // tidyLocked deletes the state of a key if there is nothing to remember.
 func (r *run) tidyLocked(key store.Key, s *state) {
-	if s.hold == nil && !s.gone && !s.ending && !s.running && len(s.own) == 0 && len(s.failing.wrote) == 0 {
+	if s.hold == nil && !s.gone.any() && !s.ending.any() && !s.running && len(s.own) == 0 && len(s.failing.wrote) == 0 {
 		delete(r.states, key)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // source is an informer whose events trigger reconciles.
@@ -33,11 +34,10 @@ type source interface {
 	has(w written) bool
 	// selects reports whether the source may deliver events of a written object that it has.
 	selects(w written) bool
-	// covers reports whether an object that is missing in the source's cache does not exist;
-	// otherwise another process may be responsible for it. lacks reports whether the cache has no
-	// object.
-	covers(key store.Key) bool
-	lacks(key store.Key) bool
+	// object returns the object that the cache holds under a key.
+	object(key store.Key) (object any, held bool)
+	// gone reports whether the object of a key is gone from the server: see [informer.Informer.Gone].
+	gone(ctx context.Context, key store.Key, deleted []types.UID) (bool, error)
 	// clusterScoped reports whether the client of the source knows that the objects have no
 	// namespaces.
 	clusterScoped() bool
@@ -103,9 +103,9 @@ type watching[S any] struct {
 // lose their namespace. A key without a name is reported as [store.ErrBadKey] and not reconciled. The
 // other keys of the event are.
 //
-// An object that leaves the informer triggers no reconcile: its scope was dropped. If the
-// primary informer has scopes or a shard, a key without an object in its cache is reconciled only if
-// an object was deleted: another process may be responsible for the key. See [informer.Informer.Covers].
+// An object that leaves the informer triggers no reconcile: its scope was dropped. A key without an
+// object in the primary cache is reconciled only if no such object exists, and no other process may be
+// responsible for the key: see reconcile-R9 and reconcile-R11.
 //
 // Events for which one of the predicates returns false are ignored. A nil predicate accepts all
 // events. See [GenerationChanged]. None of the functions may change objects. If a function panics,
@@ -159,13 +159,14 @@ func (w *watching[S]) check() error {
 	return nil
 }
 
-func (w *watching[S]) covers(key store.Key) bool { return w.informer.Covers(key) }
+func (w *watching[S]) gone(ctx context.Context, key store.Key, deleted []types.UID) (bool, error) {
+	return w.informer.Gone(ctx, key, deleted...)
+}
 
 func (w *watching[S]) clusterScoped() bool { return w.informer.ClusterScoped() }
 
-func (w *watching[S]) lacks(key store.Key) bool {
-	_, held := w.informer.Cache().Get(key)
-	return !held
+func (w *watching[S]) object(key store.Key) (object any, held bool) {
+	return w.informer.Cache().Get(key)
 }
 
 func (w *watching[S]) of() anyInformer { return w.informer }

@@ -25,8 +25,9 @@ type written struct {
 // call is one call of the reconcile function, and its context.
 type call struct {
 	context.Context
-	run *run
-	key store.Key
+	run    *run
+	key    store.Key
+	object any // of the primary cache; nil if there is none. Set before the function is called.
 
 	// mu protects the fields below it.
 	mu     sync.Mutex

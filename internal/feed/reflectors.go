@@ -29,6 +29,7 @@ type Reflectors[T any] struct {
 	run     *running      // nil unless Run runs
 	changed chan struct{} // closed by the next change; nil if no caller waits
 	synced  chan struct{}
+	partial bool // a part left out objects that exist, because of a selector or shards
 }
 
 // part is one of several reflectors.
@@ -67,6 +68,9 @@ func (s *Reflectors[T]) Add(at store.Scope, reflect func(store.Store[T]) Feed) e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, one)
+	if of, ok := one.Feed.(interface{ Covers(store.Key) bool }); ok {
+		s.partial = s.partial || !of.Covers(store.Key{})
+	}
 	s.changeLocked()
 	if s.run != nil {
 		s.startLocked(s.run, one)
@@ -169,6 +173,14 @@ func (s *Reflectors[T]) checkSyncedLocked() {
 	if !slices.ContainsFunc(s.all, func(one *part) bool { return !one.IsSynced() }) {
 		close(s.synced)
 	}
+}
+
+// Covered reports whether no part, also of those that were dropped, has ever left out an object of its
+// place.
+func (s *Reflectors[T]) Covered() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.partial
 }
 
 // Sources implements [Group].

@@ -104,6 +104,42 @@ var mutants = []mutant{{
 	with:  "if hasDirective(members) {",
 	tests: []string{"./reflector/client"},
 }, {
+	name:  "reconcile: a missing object counts as gone",
+	file:  "controller/reconcile/part.go",
+	text:  "if err != nil || !gone {",
+	with:  "if err != nil {",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: a repeated cleanup asks again",
+	file:  "controller/reconcile/part.go",
+	text:  "if ending.confirmed {",
+	with:  "if false && ending.confirmed {",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "informer: a dropped scope with a selector counts as asked",
+	file:  "informer/covers.go",
+	text:  "return \"\", ok && !of.Covered(), nil",
+	with:  "return \"\", false && ok && of.Covered(), nil",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "informer: another object under the key counts as the one that was there",
+	file:  "informer/covers.go",
+	text:  "return was != \"\" && uid != \"\" && was != uid",
+	with:  "return false && was != uid",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reflector: a resource that is not served counts as an object that is gone",
+	file:  "reflector/internal/source/lookup.go",
+	text:  "return apierrors.IsNotFound(err) && !IsResourceMissing(err)",
+	with:  "return apierrors.IsNotFound(err)",
+	tests: []string{"./reflector"},
+}, {
+	name:  "reflector: a selector counts as everything",
+	file:  "reflector/lookup.go",
+	text:  "return r.labelSelector == \"\" && r.fieldSelector",
+	with:  "return r.fieldSelector",
+	tests: []string{"./reflector", "./controller/reconcile"},
+}, {
 	name:  "reconcile: a held key is reconciled",
 	file:  "controller/reconcile/run.go",
 	text:  "case s.hold != nil:\n",
@@ -112,14 +148,14 @@ var mutants = []mutant{{
 }, {
 	name:  "reconcile: a failed call for a deletion is not repeated as one",
 	file:  "controller/reconcile/run.go",
-	text:  "s.gone = s.gone || s.ending && fails",
-	with:  "s.gone = s.gone || s.ending && fails && false",
+	text:  "s.gone = s.ending.and(s.gone)",
+	with:  "s.gone = ended{}.and(s.gone)",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: the state of a deleted key stays",
 	file:  "controller/reconcile/run.go",
-	text:  "foreign(heard); s.ending {",
-	with:  "foreign(heard); s.ending && false {",
+	text:  "foreign(heard); s.ending.any() && !s.ending.back {",
+	with:  "foreign(heard); s.ending.any() && false {",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: the event of an own write hastens a failed key",

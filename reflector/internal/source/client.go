@@ -109,23 +109,23 @@ func Of[T Object, L any](client Client[T, L]) Source[T] {
 			return own
 		}
 	}
-	return &clientSource[T, L]{client: client, lists: NewListType[T, L]()}
+	return &ClientSource[T, L]{client: client, lists: NewListType[T, L]()}
 }
 
-// clientSource is the source for a Client of any other type.
-type clientSource[T Object, L any] struct {
+// ClientSource is the source for a Client of any other type.
+type ClientSource[T Object, L any] struct {
 	client Client[T, L]
 	lists  listType[T, L]
 }
 
-func (s *clientSource[T, L]) Check() error {
+func (s *ClientSource[T, L]) Check() error {
 	if IsNil(s.client) {
 		return ErrNoClient
 	}
 	return s.lists.Err
 }
 
-func (s *clientSource[T, L]) List(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Page[T], error) {
+func (s *ClientSource[T, L]) List(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Page[T], error) {
 	if w.Probe != nil {
 		ctx = context.WithValue(ctx, probeKey{}, true)
 	}
@@ -151,7 +151,7 @@ type probeKey struct{}
 // IsProbe reports whether a list is a probe.
 func IsProbe(ctx context.Context) bool { return ctx.Value(probeKey{}) != nil }
 
-func (s *clientSource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ Wants[T]) (Stream[T], error) {
+func (s *ClientSource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ Wants[T]) (Stream[T], error) {
 	w, err := s.client.Watch(ctx, opts)
 	if err == nil && IsNil(w) {
 		err = ErrNoWatch
@@ -176,7 +176,7 @@ func IsNil(value any) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-func (s *clientSource[T, L]) About() About { return About{WatchLists: CanStream(s.client)} }
+func (s *ClientSource[T, L]) About() About { return About{WatchLists: CanStream(s.client)} }
 
 // CanStream reports whether a client can serve watch-lists. Test doubles over an object tracker
 // cannot: they send no closing bookmark. client-go's fake clientsets declare this, but their typed

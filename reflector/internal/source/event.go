@@ -11,7 +11,7 @@ import (
 )
 
 // These types describe what a source delivers. Package stream makes them from bytes; ReadEvent and
-// the page of a clientSource make them from a client's objects.
+// the page of a ClientSource make them from a client's objects.
 type (
 	Object          = stream.Object
 	Event[T Object] = stream.Event[T]

@@ -36,7 +36,7 @@ type GetterIn[T any] interface {
 // Lookup implements [Lookups]. Get of a client of all namespaces cannot name one. So such a client of
 // another package finds nothing, although the object exists, and only a list is proof. The same list
 // serves a client that has no Get.
-func (s *clientSource[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, bool, error) {
+func (s *ClientSource[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, bool, error) {
 	if IsNil(s.client) {
 		return "", false, ErrNoClient
 	}
@@ -64,7 +64,7 @@ func (s *clientSource[T, L]) Lookup(ctx context.Context, key store.Key) (types.U
 
 // lookupInList is Lookup by a list. Servers answer such a list as fast as a Get, because the name and
 // the namespace are the key in their storage. Test doubles ignore field selectors.
-func (s *clientSource[T, L]) lookupInList(ctx context.Context, key store.Key) (types.UID, bool, error) {
+func (s *ClientSource[T, L]) lookupInList(ctx context.Context, key store.Key) (types.UID, bool, error) {
 	under := fields.Set{"metadata.name": key.Name}
 	if key.Namespace != "" {
 		under["metadata.namespace"] = key.Namespace
