@@ -107,7 +107,7 @@ var mutants = []mutant{{
 	name:  "reconcile: a missing object counts as gone",
 	file:  "controller/reconcile/part.go",
 	text:  "if err != nil || !gone {",
-	with:  "if err != nil {",
+	with:  "if err != nil || !gone && false {",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a repeated cleanup asks again",
