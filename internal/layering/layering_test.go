@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 		"reflector/client", "reflector/internal/protocol", "reflector/internal/source",
 	},
 	"controller/manager": {
-		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "informer/ondemand", "controller", "controller/internal/failure", "controller/reconcile", "controller/leader",
+		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "informer/ondemand", "internal/byreference", "controller", "controller/internal/failure", "controller/reconcile", "controller/leader",
 		"internal/wire", "internal/wire/decode",
 	},
 }
@@ -64,7 +64,8 @@ func init() {
 	allowed["store/guard"] = []string{"store"}
 	allowed["store/decorate"] = []string{"store"}
 	allowed["store/await"] = []string{"store"}
-	allowed["informer/ondemand"] = []string{"store"}
+	allowed["internal/byreference"] = []string{"store"}
+	allowed["informer/ondemand"] = []string{"store", "internal/byreference"}
 	allowed["reflector/internal/protocol"] = []string{"store"}
 	allowed["internal/wire/stream"] = []string{"store", "internal/wire", "internal/wire/decode"}
 	allowed["reflector/internal/source"] = []string{"store", "internal/wire", "internal/wire/decode", "internal/wire/stream"}

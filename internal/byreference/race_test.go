@@ -1,0 +1,5 @@
+//go:build race
+
+package byreference
+
+const raceEnabled = true
