@@ -46,9 +46,10 @@
 //     an older state than an earlier Get of it returned. Concurrent callers share one request.
 //   - cr-R2: A handler gets the states of each object in their order, and the last one in the end.
 //     It gets a deletion only if the object was deleted. A change of the labels from owned to not
-//     owned, or back, is an update.
+//     owned, or back, or from one selector to another is an update, and so is what follows when a
+//     selector is added or removed.
 //   - cr-R3: A List returns only owned objects, in a state that handlers got or are about to get.
-//     Its labels must imply those of the owned objects; otherwise it returns [ErrNotOwned].
+//     Its labels must imply a selector of the owned objects; otherwise it returns [ErrNotOwned].
 //
 // Handlers, sources and predicates get owned objects whole. They get any other object with only its
 // metadata: read the whole object by Get, and never write the partial object back. The transform

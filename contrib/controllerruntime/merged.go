@@ -2,100 +2,154 @@ package controllerruntime
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// merged fills a cache with the owned objects and the metadata of all others. Handlers of that
-// cache get one sequence of events for each object: a change of labels is a modification, never a
-// deletion.
+// merged fills a cache with the owned objects and the metadata of all others. Handlers of that cache
+// get one sequence of events for each object: a change of labels is a modification, never a deletion.
 //
-// Each watch may be behind the other. So merged does not store what the watches say. After each
-// commit of either cache, it derives from both what to show of the changed objects: see choose.
+// Each watch may be behind the others. So merged does not store what the watches say, but what package
+// byreference decides from all of them after each commit.
 type merged struct {
-	parts        []*sharedInformer // which run
-	metas, owned *watched
-	selector     labels.Selector // of owned
+	metas    *source
+	newOwned func(labels.Selector) *sharedInformer         // set before Run
+	read     func(*store.View[client.Object]) (end func()) // lets Get read the objects of a source
 
-	// mu is held while the cache is written. The writers of metas and of owned take it inside
-	// their locks.
-	mu     sync.Mutex
-	into   store.Store[client.Object]
-	shown  *store.View[client.Object] // reads into
-	report func(context.Context, error)
-	// lagging has the objects of which the metadata is behind. If they are deleted before it
-	// catches up, or if the server lost the later states, no watch delivers them again.
-	lagging map[store.Key]bool
-	filled  chan struct{} // closed once the cache has the first objects
+	// mu is held while the cache is written. The writers of the sources take it inside their locks.
+	mu      sync.Mutex
+	engine  *byreference.Engine
+	owned   []*source
+	running *running // nil unless Run runs
+	into    store.Store[client.Object]
+	shown   *store.View[client.Object] // reads into
+	report  func(context.Context, error)
+	failed  map[store.Key]bool // the cache rejected what is to be shown
+	refused bool               // the versions cannot be compared
+	filled  chan struct{}      // closed once the cache has the first objects
+
+	whole keySet // what is shown whole
 }
 
-// watched is a cache that merged reads and follows.
-type watched struct {
+// source is the cache of one watch.
+type source struct {
 	*store.View[client.Object]
-	of   *merged
-	runs bool // false if there are no owned objects, so that no watch fills the cache
-	// received is stored after the cache shows the state. So a reader that loads it first reads a
-	// state that is not older.
-	received atomic.Pointer[received]
+	of       *merged
+	informer *sharedInformer
+	watch    *byreference.Watch
+	selector labels.Selector // nil for the metadata
+	unfollow func()
+	unread   func()
+	stop     context.CancelFunc // nil unless it runs
+	ended    chan struct{}
 }
 
-// received says which changes a cache has received. The resource version of the cache would not do:
-// a rejected object holds it back.
-type received struct {
-	version  string
-	rejected map[store.Key]string // the version received before each rejection; empty if unknown
-	synced   bool
+// running is one call of Run.
+type running struct {
+	ctx   context.Context
+	parts sync.WaitGroup
 }
 
-// lacks reports whether the cache has not received the states of an object up to a version, because
-// it is behind or because it rejected them. A rejected object without a key may be any object.
-func (r *received) lacks(key store.Key, version string) bool {
-	for _, key := range [...]store.Key{key, {}} {
-		if before, ok := r.rejected[key]; ok && (before == "" || newer(version, before)) {
-			return true
-		}
+// keySet is a set of keys that is safe for concurrent use.
+type keySet struct {
+	mu  sync.RWMutex // protects all
+	all map[store.Key]bool
+}
+
+func (s *keySet) has(key store.Key) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.all[key]
+}
+
+func (s *keySet) set(key store.Key, in bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in {
+		s.all[key] = true
+	} else {
+		delete(s.all, key)
 	}
-	return newer(version, r.version)
 }
 
-// next returns what a cache has received after a commit.
-func (r *received) next(version string, rejected []store.Key, synced bool) *received {
-	to := &received{version: version, synced: synced}
-	for _, key := range rejected {
-		before, ok := r.rejected[key]
-		if !ok {
-			before = r.version
-		}
-		if newer(before, version) {
-			before = "" // the server was restored
-		}
-		if to.rejected == nil {
-			to.rejected = make(map[store.Key]string, len(rejected))
-		}
-		to.rejected[key] = before
+// labelled is an object whose transform changed its labels: ownership is decided by the labels that
+// the server knows.
+type labelled struct {
+	client.Object
+	Before labels.Set
+}
+
+func labelsOf(object client.Object) labels.Set {
+	if l, ok := object.(*labelled); ok {
+		return l.Before
 	}
-	return to
+	return object.GetLabels()
 }
 
-// newMerged returns a merged that follows both caches. some is false if there are no owned objects.
-func newMerged(metas, owned *store.View[client.Object], selector labels.Selector, some bool) *merged {
-	m := &merged{selector: selector, lagging: map[store.Key]bool{}, filled: make(chan struct{})}
-	m.metas = &watched{View: metas, of: m, runs: true}
-	m.owned = &watched{View: owned, of: m, runs: some}
-	return m
+// newMerged returns a merged without owned objects.
+func newMerged() *merged {
+	return &merged{
+		engine: byreference.New(), failed: map[store.Key]bool{}, filled: make(chan struct{}), whole: keySet{all: map[store.Key]bool{}},
+	}
 }
 
-// follow begins to follow the caches.
-func (m *merged) follow() {
-	m.metas.Follow(m.metas)
-	m.owned.Follow(m.owned)
+// follow begins to follow the metadata.
+func (m *merged) follow(metas *store.View[client.Object], i *sharedInformer) {
+	m.metas = &source{View: metas, of: m, informer: i, watch: m.engine.Metadata()}
+	m.metas.unfollow = metas.Follow(m.metas)
+}
+
+// add adds the objects of a selector. They are shown when the first list has arrived.
+func (m *merged) add(selector labels.Selector) *source {
+	i := m.newOwned(selector)
+	return m.addSource(&source{View: i.Informer().Cache(), informer: i, selector: selector})
+}
+
+func (m *merged) addSource(p *source) *source {
+	p.of = m
+	m.mu.Lock()
+	p.watch = m.engine.Add(p.selector)
+	m.mu.Unlock()
+	p.unread = m.read(p.View)
+	p.unfollow = p.Follow(p)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owned = append(m.owned, p) // now, because Run starts what is here
+	if m.running != nil {
+		p.startLocked(m.running)
+	}
+	return p
+}
+
+// drop ends the watch of a selector. Its objects stay, with only their metadata.
+func (m *merged) drop(p *source) {
+	m.mu.Lock()
+	m.owned = slices.DeleteFunc(m.owned, func(other *source) bool { return other == p })
+	stop := p.stop
+	m.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-p.ended
+	}
+	p.unfollow()
+	p.unread()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.engine.Remove(p.watch)
+	if !m.isFilled() {
+		m.fill()
+		return
+	}
+	m.showAll(false, p.View)
 }
 
 // feed is for [informer.NewFed].
@@ -106,151 +160,202 @@ func (m *merged) feed(target feed.Target[client.Object]) feed.Group {
 
 // Run runs the watches until ctx ends.
 func (m *merged) Run(ctx context.Context) error {
-	var running sync.WaitGroup
-	for _, part := range m.parts {
-		running.Go(func() { part.RunWithContext(ctx) })
+	m.mu.Lock()
+	r := &running{ctx: ctx}
+	m.running = r
+	m.metas.startLocked(r)
+	for _, p := range m.owned {
+		p.startLocked(r)
 	}
-	running.Wait()
+	m.mu.Unlock()
+	<-ctx.Done()
+	m.mu.Lock()
+	m.running = nil // no further watch is started
+	m.mu.Unlock()
+	r.parts.Wait()
 	return nil
 }
 
+func (p *source) startLocked(r *running) {
+	var ctx context.Context
+	ctx, p.stop = context.WithCancel(r.ctx)
+	ended := make(chan struct{})
+	p.ended = ended
+	r.parts.Go(func() {
+		defer close(ended)
+		p.informer.RunWithContext(ctx)
+	})
+}
+
+// informers returns the informers of all watches.
+func (m *merged) informers() (all []*informer.Informer[client.Object]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range append([]*source{m.metas}, m.owned...) {
+		all = append(all, p.informer.Informer())
+	}
+	return all
+}
+
 // State returns the state of the watch of the metadata, which decides which objects exist. The
-// metrics measure both watches.
-func (m *merged) State() reflector.State { return m.parts[0].Informer().State() }
+// metrics measure all watches.
+func (m *merged) State() reflector.State { return m.metas.informer.Informer().State() }
 
 // Changed returns the Changed channel of the metadata watch.
 func (m *merged) Changed(seen reflector.State) <-chan struct{} {
-	return m.parts[0].Informer().Changed(seen)
+	return m.metas.informer.Informer().Changed(seen)
 }
 
-// Synced returns a channel that is closed once both caches are filled, and the objects are shown.
+// Synced returns a channel that is closed once all caches are filled, and the objects are shown.
 func (m *merged) Synced() <-chan struct{} { return m.filled }
 
-// outcome says what choose found out.
-type outcome uint8
-
-const (
-	chosen      outcome = iota
-	metaBehind          // leave what is shown until the metadata has caught up
-	ownedBehind         // leave what is shown until the owned objects have a change
-)
-
-// choose returns the object to show under a key, or nil if it is deleted.
-func (m *merged) choose(key store.Key) (client.Object, outcome) {
-	metas, owns := m.metas.received.Load(), m.owned.received.Load()
-	owned, isOwned := m.owned.Get(key)
-	meta, exists := m.metas.Get(key)
-	// missed reports whether the metadata does not show a state that it will show.
-	missed := func(version string) bool {
-		return metas.lacks(key, version) && (!exists || newer(version, meta.GetResourceVersion()))
-	}
-	if isOwned && (missed(owned.GetResourceVersion()) || exists && !newer(meta.GetResourceVersion(), owned.GetResourceVersion())) {
-		return owned, chosen
-	}
-	last, is := m.shown.Get(key)
-	switch {
-	case is && m.owned.runs && missed(last.GetResourceVersion()) && !newer(last.GetResourceVersion(), owns.version):
-		return nil, metaBehind // it is not owned any more
-	case !exists:
-		return nil, chosen
-	case !m.selector.Matches(labels.Set(meta.GetLabels())):
-		return meta, chosen
-	case isOwned && owned.GetUID() == meta.GetUID() && (!is || !newer(last.GetResourceVersion(), owned.GetResourceVersion())):
-		return owned, chosen // the watch of the owned objects is behind, but goes on
-	}
-	return nil, ownedBehind
-}
-
-// newer reports whether a resource version is known to be later than another.
-func newer(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order > 0
-}
-
-// Start implements [store.Follower].
-func (w *watched) Start(state *store.Snapshot[client.Object]) {
-	w.received.Store(new(received).next(state.ResourceVersion(), w.Rejected(), state.Synced()))
-}
-
-// Commit implements [store.Follower].
-func (w *watched) Commit(commit *store.Commit[client.Object]) {
-	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
-	version, was := commit.ObservedVersion, w.received.Load()
-	if version == "" && commit.Origin != store.List {
-		version = was.version
-	}
-	w.received.Store(was.next(version, w.Rejected(), commit.Synced))
-	w.of.commit(commit)
-}
-
-// commit shows the changes of either cache.
-func (m *merged) commit(commit *store.Commit[client.Object]) {
+func (m *merged) isFilled() bool {
 	select {
 	case <-m.filled:
+		return true
 	default:
-		m.fill()
-		return
-	}
-	for i := range commit.Changes {
-		m.show(commit.Changes[i].Key, &commit.Changes[i])
-	}
-	for key := range m.lagging {
-		m.show(key, nil)
+		return false
 	}
 }
 
-// fill shows the first objects, once both caches have them.
+// version returns the version up to which all caches have every change. The merged cache has the
+// versions of its objects, which come from several watches and so may go back.
+func (m *merged) version() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.engine.Version()
+}
+
+// Start implements [store.Follower]. The cache is empty.
+func (p *source) Start(*store.Snapshot[client.Object]) {}
+
+// Commit implements [store.Follower].
+func (p *source) Commit(commit *store.Commit[client.Object]) {
+	m := p.of
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	again, err := m.engine.Observe(p.watch, byreference.NewsOf(commit, p.Rejected()))
+	switch {
+	case err != nil:
+		m.refused = true
+		m.failure(err)
+	case m.refused:
+	case !m.isFilled():
+		m.fill()
+	case again.Restored:
+		m.showAll(true, p.View)
+	default:
+		for i := range commit.Changes {
+			m.show(commit.Changes[i].Key, &commit.Changes[i], false)
+		}
+		for _, key := range again.Keys {
+			m.show(key, nil, false)
+		}
+		if commit.Origin == store.List {
+			for key := range maps.Clone(m.failed) {
+				m.show(key, nil, false)
+			}
+		}
+	}
+}
+
+// facts returns what is known of a key, and the objects that may be shown.
+func (m *merged) facts(key store.Key) (f byreference.Facts, meta, owned client.Object) {
+	if object, ok := m.metas.Get(key); ok {
+		f.Metadata, f.Labels, meta = store.VersionOf(object), labelsOf(object), object
+		if l, ok := object.(*labelled); ok {
+			meta = l.Object
+		}
+	}
+	for _, p := range m.owned {
+		if object, ok := p.Get(key); ok && byreference.Newest(store.VersionOf(object), f.Owned) {
+			f.Owned, owned = store.VersionOf(object), object
+		}
+	}
+	return f, meta, owned
+}
+
+// decide returns what to do under a key, and the object to show.
+func (m *merged) decide(key store.Key, lost bool) (byreference.Action, client.Object) {
+	f, meta, owned := m.facts(key)
+	f.Lost = lost
+	if shown, ok := m.shown.Get(key); ok {
+		f.Shown = store.VersionOf(shown)
+	}
+	action := m.engine.Decide(key, f)
+	if action == byreference.ShowOwned {
+		return action, owned
+	}
+	return action, meta
+}
+
+// fill shows the first objects, once all caches have them.
 func (m *merged) fill() {
-	if !m.metas.received.Load().synced || !m.owned.received.Load().synced {
+	if m.refused || !m.metas.watch.Synced() || slices.ContainsFunc(m.owned, func(p *source) bool { return !p.watch.Synced() }) {
 		return
 	}
-	metas := m.metas.Snapshot()
-	first := make([]client.Object, 0, metas.Len())
-	choose := func(key store.Key) {
-		if object, what := m.choose(key); what == chosen && object != nil {
+	var first []client.Object
+	for key := range m.keys() {
+		if action, object := m.decide(key, false); action == byreference.ShowOwned || action == byreference.ShowMetadata {
 			first = append(first, object)
+			m.whole.set(key, action == byreference.ShowOwned)
 		}
 	}
-	for key := range metas.All() {
-		choose(key)
-	}
-	for key := range m.owned.All() {
-		if _, ok := metas.Get(key); !ok {
-			choose(key)
-			m.lagging[key] = true
-		}
-	}
-	m.failed(m.into.Replace(first, metas.ResourceVersion()))
+	m.failure(m.into.Replace(first, m.metas.ResourceVersion()))
 	close(m.filled)
+}
+
+// keys returns all keys of the caches and of some others.
+func (m *merged) keys(others ...*store.View[client.Object]) map[store.Key]bool {
+	views := append(others, m.metas.View, m.shown)
+	for _, p := range m.owned {
+		views = append(views, p.View)
+	}
+	all := map[store.Key]bool{}
+	for _, view := range views {
+		for key := range view.All() {
+			all[key] = true
+		}
+	}
+	return all
+}
+
+func (m *merged) showAll(lost bool, other *store.View[client.Object]) {
+	for key := range m.keys(other) {
+		m.show(key, nil, lost)
+	}
 }
 
 // show writes what there is to show under a key. change is the change that was committed, if there
 // is one. A deletion comes from the metadata, whose final state has no data, so it carries the
 // object that was shown last.
-func (m *merged) show(key store.Key, change *store.Change[client.Object]) {
-	object, what := m.choose(key)
-	if _, known := m.metas.Get(key); what == metaBehind || what == chosen && object != nil && !known {
-		m.lagging[key] = true
-	} else {
-		delete(m.lagging, key)
+func (m *merged) show(key store.Key, change *store.Change[client.Object], lost bool) {
+	action, object := m.decide(key, lost)
+	shown, is := m.shown.Get(key)
+	delete(m.failed, key)
+	switch {
+	case action == byreference.Keep:
+		return
+	case action == byreference.Remove && change != nil && change.Type == store.Deletion && change.FinalStateKnown:
+		m.failure(m.into.Delete(shown))
+	case action == byreference.Remove:
+		m.failure(m.into.DeleteKey(key))
 	}
-	if what != chosen {
+	whole := action == byreference.ShowOwned
+	m.whole.set(key, whole)
+	if action == byreference.Remove || is && object == shown {
 		return
 	}
-	shown, is := m.shown.Get(key)
-	switch {
-	case object == nil && !is, is && object == shown:
-	case object != nil:
-		m.failed(m.into.Update(object))
-	case change != nil && change.Type == store.Deletion && change.FinalStateKnown:
-		m.failed(m.into.Delete(shown))
-	default:
-		m.failed(m.into.DeleteKey(key))
+	if is && shown.GetUID() != object.GetUID() {
+		m.failure(m.into.DeleteKey(key))
+	}
+	if err := m.into.Update(object); err != nil {
+		m.failed[key] = true
+		m.failure(err)
 	}
 }
 
-func (m *merged) failed(err error) {
+func (m *merged) failure(err error) {
 	if err != nil {
 		m.report(context.Background(), err)
 	}

@@ -33,6 +33,10 @@ type Reference struct {
 	// Owned selects the objects that the cache holds whole. The default is none.
 	Owned labels.Selector
 
+	// Selectors are further selectors of objects that the cache holds whole. The program may add and
+	// remove them while the cache runs. nil means none.
+	Selectors *OwnedSelectors
+
 	// MaxObjects is how many requested objects the cache keeps, the most recently used ones. The
 	// default, for 0, is 1,000 (ondemand.DefaultMaxObjects). With a negative number it keeps none.
 	// If the cache has namespaces for the kind, the limits apply to each of them.

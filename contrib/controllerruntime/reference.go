@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"sync"
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
@@ -12,6 +15,7 @@ import (
 	kubeclient "github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -19,17 +23,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// referenceInformer is an informer of a kind that the cache holds by reference. Two informers watch
-// the metadata of all objects and the owned objects. Handlers follow a third one, which merges
-// both.
+// referenceInformer is an informer of a kind that the cache holds by reference. One informer watches
+// the metadata of all objects, and one for each selector the owned objects. Handlers follow another
+// one, which merges them.
 type referenceInformer struct {
 	*clientgo.SharedIndexInformer[client.Object] // the merged one
-	metas, owned                                 *sharedInformer
+	metas                                        *sharedInformer
 
 	kind      schema.GroupVersionKind
 	merged    *merged
 	whole     *ondemand.Objects[client.Object]
-	transform toolscache.TransformFunc // set before the first read
+	selectors *OwnedSelectors
+
+	mu        sync.Mutex // protects the fields below it, which are for the informers of new selectors
+	transform toolscache.TransformFunc
+	onError   toolscache.WatchErrorHandlerWithContext
 }
 
 // reference returns the reference of a kind. kind is empty if only the example is known.
@@ -91,34 +99,43 @@ func (k *kinds) newReferenceInformer(t target, reference Reference) (*referenceI
 	example := reflect.TypeOf(t.example).Elem()
 	i.metas = only.informer(metadata, func(object client.Object) (client.Object, error) { return stub(example, t.kind, object) })
 
-	owned := t
-	requirements, some := reference.Owned.Requirements()
-	owned.labels = t.labels.Add(requirements...)
-	i.owned = owned.informer(from, stating(t.kind))
-	parts := []*sharedInformer{i.metas, i.owned}
-	if !some {
-		parts = parts[:1]
-		if err := i.owned.Informer().Restore(nil, "0"); err != nil {
-			return nil, err
-		}
-	}
-
-	views := [2]*store.View[client.Object]{i.metas.Informer().Cache(), i.owned.Informer().Cache()}
+	i.merged, i.selectors = newMerged(), reference.Selectors
 	limits := []ondemand.Option{ondemand.WithMaxBytes(reference.MaxBytes)}
 	if reference.MaxObjects != 0 {
 		limits = append(limits, ondemand.WithMaxObjects(reference.MaxObjects))
 	}
-	i.whole, err = ondemand.NewOwned(func(namespace string) requester { return requester{i, from.In(namespace)} }, views[0], views[1], limits...)
+	metas := i.metas.Informer().Cache()
+	i.whole, err = ondemand.New(func(namespace string) requester { return requester{i, from.In(namespace)} }, metas, limits...)
 	if err != nil {
 		return nil, err
 	}
-	i.merged = newMerged(views[0], views[1], reference.Owned, some)
-	i.merged.parts = parts
+	i.merged.read = i.whole.AddOwned
+	i.merged.newOwned = func(selector labels.Selector) *sharedInformer {
+		requirements, _ := selector.Requirements()
+		owned := t
+		owned.labels = t.labels.Add(requirements...)
+		return i.prepared(owned.informer(from, stating(t.kind)))
+	}
 	shown := informer.NewFed(nil, store.ObjectKey[client.Object], i.merged.feed, informer.WithName(t.name(t.example)))
 	i.merged.shown = shown.Cache()
-	i.merged.follow()
+	i.merged.follow(metas, i.metas)
+	if _, some := reference.Owned.Requirements(); some {
+		i.merged.add(reference.Owned)
+	}
 	i.SharedIndexInformer = clientgo.AsSharedIndexInformer(shown, clientgo.WithResync(t.resync))
-	return i, nil
+	return i, i.AddIndexers(toolscache.Indexers{wholeIndex: func(any) ([]string, error) { return []string{""}, nil }})
+}
+
+// prepared gives an informer of owned objects the functions that this one has.
+func (i *referenceInformer) prepared(owned *sharedInformer) *sharedInformer {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	// The informer does not run yet, so these return no error.
+	_ = owned.SetTransform(i.transform)
+	if i.onError != nil {
+		_ = owned.SetWatchErrorHandlerWithContext(i.onError)
+	}
+	return owned
 }
 
 // stub returns an object of a type with the metadata of another object.
@@ -156,7 +173,10 @@ func (r requester) Get(ctx context.Context, name string, opts metav1.GetOptions)
 	if err != nil {
 		return nil, err
 	}
-	done, err := finished(object, stating(r.of.kind), r.of.transform, false)
+	r.of.mu.Lock()
+	transform := r.of.transform
+	r.of.mu.Unlock()
+	done, err := finished(object, stating(r.of.kind), transform, false)
 	if err != nil {
 		return nil, fmt.Errorf("transform: %w", err)
 	}
@@ -171,41 +191,73 @@ func (r requester) Get(ctx context.Context, name string, opts metav1.GetOptions)
 func (i *referenceInformer) RunWithContext(ctx context.Context) {
 	defer i.whole.Close()
 	defer sizes.add(i)()
+	defer i.selectors.join(i.merged)()
 	i.SharedIndexInformer.RunWithContext(ctx)
 }
 
 // Run is RunWithContext until a channel is closed.
 func (i *referenceInformer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
 
-// LastSyncResourceVersion returns the version up to which both caches have every change. The merged
-// cache has the versions of its objects, which come from two watches and so may go back.
-func (i *referenceInformer) LastSyncResourceVersion() string {
-	metas, owned := i.metas.LastSyncResourceVersion(), i.owned.LastSyncResourceVersion()
-	if i.merged.owned.runs && !newer(owned, metas) {
-		return owned
-	}
-	return metas
+// LastSyncResourceVersion returns the version up to which all caches have every change.
+func (i *referenceInformer) LastSyncResourceVersion() string { return i.merged.version() }
+
+// sources returns the informers of the owned objects.
+func (i *referenceInformer) sources() []*source {
+	i.merged.mu.Lock()
+	defer i.merged.mu.Unlock()
+	return slices.Clone(i.merged.owned)
 }
 
-// SetTransform sets a function for whole objects and for metadata.
+// SetTransform sets a function for whole objects and for metadata. Objects of the metadata whose labels
+// it changes also keep those of the server.
 func (i *referenceInformer) SetTransform(transform toolscache.TransformFunc) error {
+	i.mu.Lock()
 	i.transform = transform
-	return errors.Join(i.metas.SetTransform(transform), i.owned.SetTransform(transform))
+	i.mu.Unlock()
+	err := i.metas.SharedIndexInformer.SetTransform(func(in any) (any, error) {
+		before := in.(client.Object).GetLabels()
+		out, err := finished(in.(client.Object), i.metas.prepare, transform, i.metas.copies)
+		if object, ok := out.(client.Object); ok && err == nil && !maps.Equal(before, object.GetLabels()) {
+			return &labelled{object, before}, nil
+		}
+		return out, err
+	})
+	for _, p := range i.sources() {
+		err = errors.Join(err, p.informer.SetTransform(transform))
+	}
+	return err
 }
 
-// SetWatchErrorHandler sets a handler for both watches.
+// SetWatchErrorHandler sets a handler for all watches.
 func (i *referenceInformer) SetWatchErrorHandler(handler toolscache.WatchErrorHandler) error {
-	return errors.Join(i.metas.SetWatchErrorHandler(handler), i.owned.SetWatchErrorHandler(handler))
+	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *toolscache.Reflector, err error) { handler(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext sets a handler for both watches.
+// SetWatchErrorHandlerWithContext sets a handler for all watches.
 func (i *referenceInformer) SetWatchErrorHandlerWithContext(handler toolscache.WatchErrorHandlerWithContext) error {
-	return errors.Join(i.metas.SetWatchErrorHandlerWithContext(handler), i.owned.SetWatchErrorHandlerWithContext(handler))
+	i.mu.Lock()
+	i.onError = handler
+	i.mu.Unlock()
+	err := i.metas.SetWatchErrorHandlerWithContext(handler)
+	for _, p := range i.sources() {
+		err = errors.Join(err, p.informer.SetWatchErrorHandlerWithContext(handler))
+	}
+	return err
 }
 
 // AddIndexers adds indexes of the owned objects.
 func (i *referenceInformer) AddIndexers(indexers toolscache.Indexers) error {
-	return i.owned.AddIndexers(indexers)
+	ofWhole := toolscache.Indexers{}
+	for name, fn := range indexers {
+		ofWhole[name] = func(object any) ([]string, error) {
+			o, ok := object.(client.Object)
+			if ok && !i.merged.whole.has(store.Key{Namespace: o.GetNamespace(), Name: o.GetName()}) {
+				return nil, nil
+			}
+			return fn(object)
+		}
+	}
+	return i.SharedIndexInformer.AddIndexers(ofWhole)
 }
 
 // GetStore returns the owned and the requested objects.
@@ -213,7 +265,7 @@ func (i *referenceInformer) GetStore() toolscache.Store { return i.GetIndexer() 
 
 // GetIndexer returns the owned and the requested objects.
 func (i *referenceInformer) GetIndexer() toolscache.Indexer {
-	return referenceIndexer{i.owned.GetIndexer(), i}
+	return referenceIndexer{i.SharedIndexInformer.GetIndexer(), i}
 }
 
 // refusing is an informer that controller-runtime cannot use: the error of SetTransform becomes the

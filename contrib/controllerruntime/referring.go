@@ -62,8 +62,8 @@ func (c *referringCache) List(ctx context.Context, list client.ObjectList, opts 
 		}
 		kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 		if reference, ok := c.kinds.references[kind]; ok {
-			if asked := (&client.ListOptions{}).ApplyOptions(opts); !implies(asked.LabelSelector, reference.Owned) {
-				return fmt.Errorf("list %s with labels %q, owned are %q: %w", kind, text(asked), reference.Owned, ErrNotOwned)
+			if asked := (&client.ListOptions{}).ApplyOptions(opts); !reference.owns(asked.LabelSelector) {
+				return fmt.Errorf("list %s with labels %q, owned are %q: %w", kind, text(asked), reference.owned(), ErrNotOwned)
 			}
 		}
 	}
@@ -95,25 +95,28 @@ func (x referenceIndexer) GetByKey(text string) (any, bool, error) {
 	return nil, false, &notHeldError{of: x.of, key: key}
 }
 
-// List returns the owned objects.
-func (x referenceIndexer) List() []any { return x.of.merged.current(x.Indexer.List()) }
+// wholeIndex is an index with the owned objects.
+const wholeIndex = "kubereflector.whole"
 
-// ByIndex returns the owned objects with a value.
-func (x referenceIndexer) ByIndex(name, value string) ([]any, error) {
-	objects, err := x.Indexer.ByIndex(name, value)
-	return x.of.merged.current(objects), err
+// List returns the owned objects, as handlers know them.
+func (x referenceIndexer) List() []any {
+	objects, _ := x.ByIndex(wholeIndex, "") // the index exists
+	return objects
 }
 
-// current leaves out the objects of which handlers know already that they are deleted or not owned.
-func (m *merged) current(objects []any) []any {
-	kept := objects[:0]
-	for _, object := range objects {
-		o := object.(client.Object)
-		if shown, what := m.choose(store.Key{Namespace: o.GetNamespace(), Name: o.GetName()}); what == chosen && shown == o {
-			kept = append(kept, object)
-		}
+// ListKeys returns the keys of the owned objects.
+func (x referenceIndexer) ListKeys() []string {
+	keys, _ := x.IndexKeys(wholeIndex, "")
+	return keys
+}
+
+// Get returns an owned object.
+func (x referenceIndexer) Get(object any) (any, bool, error) {
+	got, ok, err := x.Indexer.Get(object)
+	if o, is := got.(client.Object); is && !x.of.merged.whole.has(store.Key{Namespace: o.GetNamespace(), Name: o.GetName()}) {
+		return nil, false, err
 	}
-	return kept
+	return got, ok, err
 }
 
 // notHeldError means that an object has to be requested. Only [referringCache] sees it.

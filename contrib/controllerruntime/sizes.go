@@ -122,11 +122,7 @@ func (i *sharedInformer) size(sampler *sampler) size {
 
 // size counts the objects that handlers get. Objects that readers have requested add only bytes.
 func (i *referenceInformer) size(sampler *sampler) size {
-	var sources []*informer.Informer[client.Object]
-	for _, part := range i.merged.parts {
-		sources = append(sources, part.Informer())
-	}
-	s := sizeOf(sampler, i.Informer(), sources...)
+	s := sizeOf(sampler, i.Informer(), i.merged.informers()...)
 	s.bytes += float64(i.whole.Stats().Bytes)
 	return s
 }

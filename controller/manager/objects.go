@@ -2,6 +2,7 @@ package manager
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/ondemand"
@@ -33,7 +34,10 @@ func For[T reflector.Object](m *Manager, from Source) (*Objects[T], error) {
 // ByReference returns a cache for a program that reads few of the objects of a source: see package
 // ondemand. The manager runs the informer, which holds only the metadata of the objects. Pass it to
 // reconcile.Watch. The cache gets an object from the server at its first use.
-func ByReference[T reflector.Object](m *Manager, from Source) (*ondemand.Objects[T], *informer.Informer[*metav1.PartialObjectMetadata], error) {
+//
+// owned are label selectors of objects that the cache holds whole, each with an informer of the manager.
+// A program that adds one later passes the cache of an [Informer] to [ondemand.Objects.AddOwned].
+func ByReference[T reflector.Object](m *Manager, from Source, owned ...string) (*ondemand.Objects[T], *informer.Informer[*metav1.PartialObjectMetadata], error) {
 	if from.Resource.Empty() && from.Kind.Empty() {
 		from.Kind = kindOf[T](m.scheme)
 	}
@@ -46,7 +50,20 @@ func ByReference[T reflector.Object](m *Manager, from Source) (*ondemand.Objects
 		return nil, nil, err
 	}
 	whole, err := ondemand.New(objects.In, metadata.Cache())
-	return whole, metadata, err
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, selector := range owned {
+		some := from
+		some.LabelSelector = strings.Trim(from.LabelSelector+","+selector, ",")
+		i, err := Informer[T](m, some)
+		if err != nil {
+			whole.Close()
+			return nil, nil, err
+		}
+		whole.AddOwned(i.Cache())
+	}
+	return whole, metadata, nil
 }
 
 // newClient returns a client of the resource of a source.

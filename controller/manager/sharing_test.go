@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,6 +151,53 @@ func TestByReferenceHoldsMetadataAndGetsObjectsAtTheirFirstUse(t *testing.T) {
 		for _, list := range server.Requests(reflectortest.ForResource("secrets"), reflectortest.Verb("watch")) {
 			assert.Contains(t, list.Header.Get("Accept"), "PartialObjectMetadata")
 		}
+		require.NoError(t, stop())
+	})
+}
+
+func TestByReferenceHoldsOwnedObjectsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		secret := func(app, value string) *corev1.Secret {
+			return &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: "a", Labels: map[string]string{"app": app, "kept": "yes"}},
+				Data:       map[string][]byte{"key": []byte(value)},
+			}
+		}
+		require.NoError(t, server.Create(secret("red", "0")))
+		m := New(server.Config())
+		secrets, _, err := ByReference[*corev1.Secret](m, Source{LabelSelector: "kept"}, "app=red", "app=blue")
+		require.NoError(t, err)
+		stop := start(t, m)
+		require.NoError(t, m.WaitForSync(t.Context()))
+		read := func(want string) {
+			t.Helper()
+			got, err := secrets.Get(t.Context(), store.Key{Namespace: "one", Name: "a"})
+			require.NoError(t, err)
+			assert.Equal(t, want, string(got.Data["key"]))
+		}
+		for n, app := range []string{"red", "blue", "red", "blue", "blue"} {
+			require.NoError(t, server.Update(secret(app, strconv.Itoa(n))))
+			synctest.Wait()
+			read(strconv.Itoa(n))
+		}
+		assert.Empty(t, server.Requests(reflectortest.Verb("get"), reflectortest.ForResource("secrets")))
+
+		require.NoError(t, server.Update(secret("green", "5")))
+		synctest.Wait()
+		read("5")
+		assert.Len(t, server.Requests(reflectortest.Verb("get"), reflectortest.ForResource("secrets")), 1)
+		green, err := Informer[*corev1.Secret](m, Source{LabelSelector: "app=green"})
+		require.NoError(t, err)
+		remove := secrets.AddOwned(green.Cache())
+		synctest.Wait()
+		require.NoError(t, server.Update(secret("green", "6")))
+		synctest.Wait()
+		read("6")
+		assert.Len(t, server.Requests(reflectortest.Verb("get"), reflectortest.ForResource("secrets")), 1)
+		remove()
+		read("6")
+		assert.Len(t, server.Requests(reflectortest.Verb("get"), reflectortest.ForResource("secrets")), 2)
 		require.NoError(t, stop())
 	})
 }

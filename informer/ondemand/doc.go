@@ -12,7 +12,7 @@
 //	secret, err := whole.Get(ctx, key)
 //
 // Resources without namespaces have one client for all objects: see [Cluster]. If an informer holds
-// some of the objects whole, [NewOwned] reads them there.
+// some of the objects whole, [Objects.AddOwned] reads them there.
 //
 // Use it for many large objects if the program reads few of them. An example is a controller that
 // needs only the Secrets that Ingresses name. Use an informer instead if the program reads most of
@@ -36,9 +36,10 @@
 //     evicts the least recently used objects first.
 //   - ondemand-D5: A kept object costs no request as long as its metadata does not change and is
 //     not listed again.
-//   - ondemand-D6: With [NewOwned], objects of the second cache cost no request. Reads of an object
-//     never go back, also while one of the two watches is behind and while an object begins or
-//     ceases to belong to the second cache.
+//   - ondemand-D6: Objects of the caches of [Objects.AddOwned] cost no request. Reads of an object
+//     never go back, although each watch may be behind the others, also while an object moves from one
+//     of these caches to another and while a cache is added or removed. They do go back after a restore
+//     of the server.
 //   - ondemand-D7: After a later list of the metadata, Get fetches objects again that it fetched
 //     before that list. Such a list follows an expired version, a restored server or a broken watch,
 //     and then the server may show the other parts of an object differently, although its metadata
@@ -58,6 +59,6 @@
 //
 // [*NotFoundError] says that there is no such object, and apierrors.IsNotFound recognizes it.
 // [ErrNotSynced] says that the cache of the metadata is not filled yet. A [*FetchError] wraps the
-// failure of a request, which may be [ErrStale]. If a context ends, the error is the cause of the
-// context.
+// failure of a request, which may be [ErrStale]. [ErrVersions] refuses a kind. If a context ends, the
+// error is the cause of the context.
 package ondemand

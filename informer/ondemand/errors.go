@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -24,6 +25,10 @@ var (
 	// ErrStale means that the server repeatedly returned an older state than the cached metadata: a
 	// component in between is caching.
 	ErrStale = errors.New("server answers with an older state than it told before")
+
+	// ErrVersions means that the resource versions of the kind cannot be compared, or that its lists
+	// have none. Then nothing says which of two answers is older, so cache the kind whole.
+	ErrVersions = byreference.ErrVersions
 
 	// ErrClosed means that [Objects.Close] was called.
 	ErrClosed = errors.New("closed")

@@ -109,7 +109,7 @@ func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 	defer o.mu.Unlock()
 	o.forgetLocked(key, f)
 	if f.err == nil {
-		o.raiseTo(key, f.object)
+		o.raise(key, f.object)
 	}
 	if f.err == nil && !o.closed && !f.outdated && o.current(key, f.object) == nil {
 		o.recent.put(key, f.object, size)

@@ -1,8 +1,7 @@
 package ondemand
 
 import (
-	"slices"
-
+	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -13,7 +12,11 @@ type follower[T, M Object] struct {
 }
 
 // Start implements [store.Follower].
-func (*follower[T, M]) Start(*store.Snapshot[M]) {}
+func (f *follower[T, M]) Start(state *store.Snapshot[M]) {
+	if state.Synced() {
+		f.of.metadataChanged(byreference.News{Version: state.ResourceVersion(), Synced: true, Rejected: f.metadata.Rejected()})
+	}
+}
 
 // Commit implements [store.Follower]. After a list, an object that was newer than its metadata may
 // belong to a lost history, because the server was restored from a backup. After another list than
@@ -22,19 +25,7 @@ func (*follower[T, M]) Start(*store.Snapshot[M]) {}
 // earlier request.
 func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	o := f.of
-	upTo := commit.ObservedVersion
-	if upTo == "" && commit.Origin != store.List {
-		upTo = o.upTo() // a deletion by key has no version
-	}
-	o.observed.Store(&upTo)
-	var rejected []store.Key // the metadata does not show their last changes
-	if commit.ResourceVersion != upTo {
-		rejected = f.metadata.Rejected()
-	}
-	o.floors.end(func(key store.Key, one floor) bool {
-		// After a list, see above.
-		return !newer(one.until, upTo) && !slices.Contains(rejected, key) || commit.Origin == store.List && one.read
-	})
+	o.metadataChanged(byreference.NewsOf(commit, f.metadata.Rejected()))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range commit.Changes {
@@ -55,7 +46,8 @@ func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	}
 	o.recent.dropUnless(func(key store.Key, object T) bool {
 		version := versionOf(object)
-		return version.Equal(o.meta(key).version) && (commit.Initial || !listed(key, version))
+		meta, _ := o.meta(key)
+		return version.Equal(meta) && (commit.Initial || !listed(key, version))
 	})
 	for _, flight := range o.flights {
 		flight.outdated = flight.outdated || !commit.Initial

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"reflect"
 	"sync"
-	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,16 +39,12 @@ func Cluster[C any](client C) func(namespace string) C { return func(string) C {
 type Objects[T Object] struct {
 	limits  options
 	clients func(namespace string) Client[T]
-	meta    func(store.Key) meta // reads the cache of the metadata
-	upTo    func() string        // returns the resource version that the metadata has reached
-	// observed is the version up to which the last commit of the metadata goes. nil before that.
-	observed atomic.Pointer[string]
-	owned    *store.View[T] // nil without [NewOwned]
-	floors   floors         // none without owned
-	stops    []func()       // end the followers
-	running  sync.WaitGroup
-	closing  context.Context // ends with Close, and ends the requests
-	end      context.CancelFunc
+	meta    func(store.Key) (store.Version, bool) // reads the cache of the metadata
+	stop    func()                                // ends the follower of the metadata
+	running sync.WaitGroup
+	closing context.Context // ends with Close, and ends the requests
+	end     context.CancelFunc
+	agreed  agreed[T]
 
 	// mu protects the fields below it. The writer of the metadata takes it inside its own lock. A
 	// holder of mu may read the metadata.
@@ -65,10 +61,6 @@ type Objects[T Object] struct {
 // clusters: use one Objects for each cluster. Objects follows the cache until it is closed. An
 // error is [ErrNoClient] or [ErrNoMetadata].
 func New[T Object, C Client[T], M Object](clients func(namespace string) C, metadata *store.View[M], opts ...Option) (*Objects[T], error) {
-	return NewOwned[T](clients, metadata, nil, opts...)
-}
-
-func newObjects[T Object, C Client[T], M Object](clients func(namespace string) C, metadata *store.View[M], opts []Option) (*Objects[T], error) {
 	if clients == nil {
 		return nil, ErrNoClient
 	}
@@ -84,68 +76,44 @@ func newObjects[T Object, C Client[T], M Object](clients func(namespace string) 
 		clients: func(namespace string) Client[T] { return clients(namespace) },
 		recent:  newRecent[T](limits),
 		flights: map[store.Key]*flight[T]{},
+		agreed:  agreed[T]{Engine: byreference.New(), requested: map[store.Key]bool{}},
 	}
 	o.closing, o.end = context.WithCancel(context.Background())
-	o.meta = func(key store.Key) meta {
-		observed := o.observed.Load() // first, because the state must be as new
-		m := metaOf(metadata, key)
-		m.upTo = later(m.upTo, observed)
-		return m
+	o.meta = func(key store.Key) (version store.Version, known bool) {
+		if m, ok := metadata.Get(key); ok {
+			return versionOf(m), true
+		}
+		return version, false
 	}
-	o.upTo = func() string { return later(metadata.ResourceVersion(), o.observed.Load()) }
+	o.stop = metadata.Follow(&follower[T, M]{o, metadata})
 	return o, nil
-}
-
-// later returns the observed version if that is later than the version of the cache: a rejected
-// object holds back the version of a cache, but not the other objects.
-func later(version string, observed *string) string {
-	if observed != nil && newer(*observed, version) {
-		return *observed
-	}
-	return version
-}
-
-// meta is what the cache of the metadata shows of one object.
-type meta struct {
-	version store.Version
-	known   bool // false if the cache has no such object
-	// synced and upTo are set only if the object is not known. upTo is the version reached by the
-	// cache.
-	synced bool
-	upTo   string
-}
-
-func metaOf[M Object](metadata *store.View[M], key store.Key) meta {
-	m, ok := metadata.Get(key)
-	if ok {
-		return meta{version: versionOf(m), known: true}
-	}
-	// Take the version from a state without the object.
-	state := metadata.Snapshot()
-	if m, ok = state.Get(key); ok {
-		return meta{version: versionOf(m), known: true}
-	}
-	return meta{synced: state.Synced(), upTo: state.ResourceVersion()}
 }
 
 // demand is what an object must satisfy to be current.
 type demand struct {
 	meta  store.Version // of the metadata; zero if the metadata is behind
-	floor floor
+	floor string        // the resource version that was read; empty if the metadata has passed it
 }
 
 func (d demand) metBy(version store.Version) bool {
-	return (d.meta == (store.Version{}) || covers(version, d.meta)) && d.floor.metBy(version.ResourceVersion)
+	if d.meta != (store.Version{}) && !covers(version, d.meta) {
+		return false
+	}
+	return d.floor == "" || version.ResourceVersion == d.floor || newer(version.ResourceVersion, d.floor)
 }
 
 // demand returns what the current state of an object must satisfy, or why there is no object.
 func (o *Objects[T]) demand(key store.Key) (demand, error) {
-	m := o.meta(key)
-	d := demand{meta: m.version, floor: o.floors.of(key)}
+	o.agreed.mu.Lock()
+	defer o.agreed.mu.Unlock()
+	meta, known := o.meta(key)
+	d := demand{meta: meta, floor: o.agreed.Shown(key).ResourceVersion}
 	switch {
-	case m.known, d.floor.version != "" && newer(d.floor.version, m.upTo):
+	case o.agreed.err != nil:
+		return demand{}, o.agreed.err
+	case known, d.floor != "":
 		return d, nil
-	case m.synced:
+	case o.agreed.Metadata().Synced():
 		return demand{}, &NotFoundError{Key: key}
 	}
 	return demand{}, ErrNotSynced
@@ -159,7 +127,8 @@ const attempts = 4
 // up to four times in all. The result is then at least as new as the metadata at the time of the
 // call.
 //
-// It returns a [*NotFoundError], [ErrNotSynced], [ErrClosed], a [*FetchError], or the cause of ctx.
+// It returns a [*NotFoundError], [ErrNotSynced], [ErrVersions], [ErrClosed], a [*FetchError], or the
+// cause of ctx.
 func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err error) {
 	none := object
 	if object, ok := o.Cached(key); ok {
@@ -176,7 +145,7 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 		case apierrors.IsNotFound(err):
 			// A request that began before this call may have been answered between the deletion of
 			// one object and the creation of the next.
-			if o.meta(key).known && !own && attempt == 0 {
+			if _, known := o.meta(key); known && !own && attempt == 0 {
 				continue
 			}
 			return none, &NotFoundError{Key: key, Err: err}
@@ -266,8 +235,9 @@ func versionOf(object Object) store.Version {
 // when the requests have ended. It may be called more than once, but not from a follower of the
 // caches.
 func (o *Objects[T]) Close() {
-	for _, stop := range o.stops {
-		stop()
+	o.stop()
+	for _, owned := range o.agreed.views() {
+		owned.stop()
 	}
 	o.mu.Lock()
 	o.closed = true

@@ -1,152 +1,206 @@
 package ondemand
 
 import (
+	"slices"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// NewOwned is [New] with a second cache that holds some of the objects whole, such as the cache of
-// an informer with a label selector:
-//
-//	mine := informer.New(clientset.CoreV1().Secrets(""), informer.WithReflector(reflector.WithLabelSelector(app)))
-//	secrets, err := ondemand.NewOwned(clientset.CoreV1().Secrets, metas.Cache(), mine.Cache())
-//
-// Get answers from that cache first, and fetches only the other objects. Two watches fill the two
-// caches, so one may be behind the other: see guarantee ondemand-D6, which holds for reads
-// through Objects. Neither cache may have scopes, because Objects compares their resource versions.
-// If owned is nil, NewOwned does the same as [New].
+// NewOwned is [New] with a second cache that holds some of the objects whole: see [Objects.AddOwned].
+// If owned is nil, NewOwned does the same as New.
 func NewOwned[T Object, C Client[T], M Object](clients func(namespace string) C, metadata *store.View[M], owned *store.View[T], opts ...Option) (*Objects[T], error) {
-	o, err := newObjects[T](clients, metadata, opts)
-	if err != nil {
-		return nil, err
+	o, err := New[T](clients, metadata, opts...)
+	if err == nil && owned != nil {
+		o.AddOwned(owned)
 	}
-	if owned != nil {
-		o.owned = owned
-		o.floors.all = map[store.Key]floor{}
-		o.stops = append(o.stops, owned.Follow(&ownedFollower[T]{of: o}))
-	}
-	o.stops = append(o.stops, metadata.Follow(&follower[T, M]{o, metadata}))
-	return o, nil
+	return o, err
 }
 
-// ownedObject returns an object of the cache of owned objects, unless it is outdated or deleted.
+// AddOwned adds a cache that holds some of the objects whole, such as the cache of an informer with a
+// label selector. There may be several, and they may come and go:
+//
+//	mine := informer.New(clientset.CoreV1().Secrets(""), informer.WithReflector(reflector.WithLabelSelector(app)))
+//	remove := secrets.AddOwned(mine.Cache())
+//
+// Get answers from these caches first, and fetches only other objects. The watches that fill the caches
+// may be behind each other: see guarantee ondemand-D6, which holds for reads through Objects. None of
+// the caches may have scopes, because Objects compares their resource versions. When remove returns,
+// Objects does not read the cache any more. Neither function may be called from a follower of the
+// caches.
+func (o *Objects[T]) AddOwned(view *store.View[T]) (remove func()) {
+	owned := &ownedView[T]{of: o, View: view, versions: map[store.Key]store.Version{}}
+	o.agreed.mu.Lock()
+	owned.watch = o.agreed.Add(labels.Nothing()) // what an owned watch does not have is fetched
+	o.agreed.owned = append(o.agreed.owned, owned)
+	o.agreed.mu.Unlock()
+	owned.stop = view.Follow(owned)
+	return func() {
+		owned.stop()
+		o.agreed.mu.Lock()
+		defer o.agreed.mu.Unlock()
+		o.agreed.owned = slices.DeleteFunc(o.agreed.owned, func(other *ownedView[T]) bool { return other == owned })
+		o.agreed.Remove(owned.watch)
+		for key, version := range owned.versions {
+			o.raiseLocked(key, version)
+		}
+	}
+}
+
+// agreed is what the metadata and the owned caches agree on. Its engine knows the few versions that
+// may have been read and that the metadata has not passed yet: an object that left an owned cache, or
+// a requested object that is later than both. No earlier state is read until the metadata passes them.
+type agreed[T Object] struct {
+	mu sync.Mutex // protects the fields below it and the engine; taken last
+	*byreference.Engine
+	owned []*ownedView[T]
+	// requested has the keys of versions that a request returned. Unlike what a watch has delivered,
+	// such a version does not outlast a list: a server that was restored since may never reach it.
+	requested map[store.Key]bool
+	err       error // the versions cannot be compared
+}
+
+// ownedView follows a cache of owned objects.
+type ownedView[T Object] struct {
+	*store.View[T]
+	of    *Objects[T]
+	stop  func()
+	watch *byreference.Watch
+	// versions has the objects as of the last commit that it followed; guarded by agreed.mu. The cache
+	// may show the next commit already, before the follower can say what left.
+	versions map[store.Key]store.Version
+}
+
+func (a *agreed[T]) views() []*ownedView[T] {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.owned)
+}
+
+// decideLocked returns what the caches show of an object, and the owned cache with its newest state.
+func (o *Objects[T]) decideLocked(key store.Key) (action byreference.Action, newest *ownedView[T], version store.Version) {
+	for _, owned := range o.agreed.owned {
+		if v, ok := owned.versions[key]; ok && byreference.Newest(v, version) {
+			newest, version = owned, v
+		}
+	}
+	meta, _ := o.meta(key)
+	return o.agreed.Decide(key, byreference.Facts{Shown: o.agreed.Shown(key), Metadata: meta, Owned: version}), newest, version
+}
+
+// ownedObject returns an object of the caches of owned objects, unless it is outdated or deleted.
 func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
-	var none T
-	if o.owned == nil {
-		return none, false
+	o.agreed.mu.Lock()
+	if len(o.agreed.owned) == 0 || o.agreed.err != nil {
+		o.agreed.mu.Unlock()
+		return object, false
 	}
-	if object, ok = o.owned.Get(key); !ok {
-		return none, false
+	action, newest, version := o.decideLocked(key)
+	o.agreed.mu.Unlock()
+	if action != byreference.ShowOwned {
+		return object, false
 	}
-	version, m := versionOf(object), o.meta(key)
-	switch {
-	case m.known:
-		ok = covers(version, m.version)
-	case m.synced:
-		// The metadata lacks an object because it is deleted, or because the metadata is behind.
-		ok = newer(version.ResourceVersion, m.upTo)
-	}
-	if !ok || !o.floors.of(key).metBy(version.ResourceVersion) {
-		return none, false
+	if object, ok = newest.Get(key); !ok || newer(version.ResourceVersion, object.GetResourceVersion()) {
+		var none T
+		return none, false // it left just now
 	}
 	return object, true
+}
+
+// raise notes that a requested object was read.
+func (o *Objects[T]) raise(key store.Key, object T) {
+	o.agreed.mu.Lock()
+	defer o.agreed.mu.Unlock()
+	if len(o.agreed.owned) == 0 {
+		return // no cache has an earlier state
+	}
+	if before := o.agreed.Shown(key); o.raiseLocked(key, versionOf(object)) != before {
+		o.agreed.requested[key] = true
+	}
+}
+
+func (o *Objects[T]) raiseLocked(key store.Key, version store.Version) store.Version {
+	meta, _ := o.meta(key)
+	o.agreed.Raise(key, meta, version)
+	return o.agreed.Shown(key)
+}
+
+// metadataChanged notes a commit of the metadata.
+func (o *Objects[T]) metadataChanged(news byreference.News) {
+	o.agreed.mu.Lock()
+	defer o.agreed.mu.Unlock()
+	o.observeLocked(o.agreed.Metadata(), news)
+	if !news.List {
+		return
+	}
+	for key := range o.agreed.requested {
+		o.agreed.Forget(key)
+	}
+	clear(o.agreed.requested)
+}
+
+func (o *Objects[T]) observeLocked(watch *byreference.Watch, news byreference.News) {
+	again, err := o.agreed.Observe(watch, news)
+	if err != nil {
+		o.agreed.err = err
+	}
+	if again.Restored {
+		o.agreed.Forget()
+	}
+	for _, key := range again.Keys {
+		if o.decideLocked(key); o.agreed.Shown(key) == (store.Version{}) {
+			delete(o.agreed.requested, key)
+		}
+	}
+}
+
+// Start implements [store.Follower].
+func (v *ownedView[T]) Start(state *store.Snapshot[T]) {
+	a := &v.of.agreed
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, object := range state.All() {
+		v.versions[key] = versionOf(object)
+	}
+	if state.Synced() {
+		v.of.observeLocked(v.watch, byreference.News{Version: state.ResourceVersion(), Synced: true, Rejected: v.Rejected()})
+	}
+}
+
+// Commit implements [store.Follower]. Requested copies of owned objects are not needed, and copies of
+// objects that left are outdated.
+func (v *ownedView[T]) Commit(commit *store.Commit[T]) {
+	o := v.of
+	o.agreed.mu.Lock()
+	news := byreference.NewsOf(commit, v.Rejected())
+	for i := range commit.Changes {
+		c := &commit.Changes[i]
+		if c.Type != store.Deletion {
+			v.versions[c.Key] = c.Version
+			delete(o.agreed.requested, c.Key)
+			continue
+		}
+		o.raiseLocked(c.Key, v.versions[c.Key])
+		delete(v.versions, c.Key)
+	}
+	o.observeLocked(v.watch, news)
+	o.agreed.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range commit.Changes {
+		key := commit.Changes[i].Key
+		if flight := o.flights[key]; flight != nil {
+			flight.outdated = true
+		}
+		o.recent.drop(key)
+	}
 }
 
 // newer reports whether a resource version is known to be later than another.
 func newer(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order > 0
-}
-
-// floors are the oldest states of objects that may be read, where they are later than the metadata.
-// There are few: a floor ends when the metadata catches up.
-//
-// An object that lost its label or was deleted leaves the cache of owned objects. Until the metadata
-// shows that change, a state of before it would pass for current. And a requested object may be
-// later than both caches. A state that the cache of owned objects gets after that may be older.
-type floors struct {
-	mu  sync.Mutex // taken last
-	all map[store.Key]floor
-}
-
-// floor says that an object is later than a version, or at least that version if the object was read
-// at it. The floor ends when the metadata shows every change up to another version.
-type floor struct {
-	version string
-	read    bool
-	until   string
-}
-
-func (f floor) metBy(version string) bool {
-	return f.version == "" || newer(version, f.version) || f.read && version == f.version
-}
-
-func (f *floors) of(key store.Key) floor {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.all[key]
-}
-
-func (f *floors) raise(key store.Key, to floor) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	was := f.all[key]
-	if newer(was.until, to.until) {
-		to.until = was.until
-	}
-	if newer(was.version, to.version) {
-		to.version, to.read = was.version, was.read
-	} else if was.version == to.version {
-		to.read = to.read && was.read
-	}
-	f.all[key] = to
-}
-
-// end ends the floors that satisfy a condition.
-func (f *floors) end(over func(store.Key, floor) bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for key, one := range f.all {
-		if over(key, one) {
-			delete(f.all, key)
-		}
-	}
-}
-
-// raiseTo raises the floor to an object that was requested, if that is later than the metadata.
-func (o *Objects[T]) raiseTo(key store.Key, object T) {
-	if version := object.GetResourceVersion(); o.owned != nil && newer(version, o.upTo()) {
-		o.floors.raise(key, floor{version: version, read: true, until: version})
-	}
-}
-
-// ownedFollower follows the cache of owned objects.
-type ownedFollower[T Object] struct{ of *Objects[T] }
-
-// Start implements [store.Follower].
-func (*ownedFollower[T]) Start(*store.Snapshot[T]) {}
-
-// Commit implements [store.Follower]. Requested copies of owned objects are not needed, and copies of
-// objects that left are outdated. After a list, versions that are later than the list may belong to a
-// lost history.
-func (f *ownedFollower[T]) Commit(commit *store.Commit[T]) {
-	o := f.of
-	at := commit.ObservedVersion
-	if commit.Origin == store.List {
-		o.floors.end(func(_ store.Key, one floor) bool { return newer(one.until, at) })
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for i := range commit.Changes {
-		c := &commit.Changes[i]
-		if c.Type == store.Deletion && newer(at, o.upTo()) {
-			o.floors.raise(c.Key, floor{version: c.Prior.GetResourceVersion(), until: at})
-		}
-		if flight := o.flights[c.Key]; flight != nil {
-			flight.outdated = true
-		}
-		o.recent.drop(c.Key)
-	}
 }

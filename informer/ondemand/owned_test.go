@@ -97,15 +97,15 @@ func TestObjectThatLeavesIsRequestedAnew(t *testing.T) {
 	assert.Equal(t, "7", got.ResourceVersion)
 
 	// The departure ends as soon as the metadata is not behind any more.
-	assert.Len(t, o.floors.all, 1)
+	assert.Equal(t, 1, o.agreed.Open())
 	require.NoError(t, metas.Bookmark("6"))
-	assert.Len(t, o.floors.all, 1)
+	assert.Equal(t, 1, o.agreed.Open())
 	require.NoError(t, metas.Update(at("u", "7")))
-	assert.Empty(t, o.floors.all)
+	assert.Zero(t, o.agreed.Open())
 	require.NoError(t, owned.Add(at("u", "8")))
 	require.NoError(t, owned.Delete(at("u", "9")))
 	require.NoError(t, owned.Replace(nil, "8")) // the server lost what came after 8
-	assert.Empty(t, o.floors.all)
+	assert.Zero(t, o.agreed.Open())
 }
 
 // A rejected object holds back the version of the metadata, but hides no deletion of others.
@@ -127,14 +127,14 @@ func TestDeletionIsSeenWhileAnotherObjectIsRejected(t *testing.T) {
 	got, err := o.Get(t.Context(), aKey)
 	require.NoError(t, err)
 	require.Equal(t, "20", got.ResourceVersion)
-	assert.Len(t, o.floors.all, 1)
+	assert.Equal(t, 1, o.agreed.Open())
 
 	require.NoError(t, metas.Delete(at("u", "30")))
 	_, err = o.Get(t.Context(), aKey)
 	_, missing := errors.AsType[*NotFoundError](err)
 	assert.True(t, missing, "%v", err)
 	assert.Equal(t, 1, b.asked())
-	assert.Empty(t, o.floors.all)
+	assert.Zero(t, o.agreed.Open())
 	assert.Zero(t, o.Stats().Kept)
 }
 
@@ -151,7 +151,7 @@ func TestDeletionWithoutAVersionEndsNoFloor(t *testing.T) {
 	_, err := o.Get(t.Context(), aKey)
 	require.ErrorIs(t, err, ErrStale, "the owned objects had 7")
 	require.NoError(t, metas.Update(at("u", "8")))
-	assert.Empty(t, o.floors.all)
+	assert.Zero(t, o.agreed.Open())
 }
 
 // An answer that was on its way while the object was owned is not kept: it is older.

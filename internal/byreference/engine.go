@@ -129,6 +129,33 @@ func (e *Engine) Decide(key store.Key, f Facts) Action {
 	return action
 }
 
+// Shown returns the shown version of a key that the metadata has not passed; zero if there is none. A
+// caller that keeps no record of what it has shown passes it as Facts.Shown: an earlier state than the
+// metadata have is never shown in any case.
+func (e *Engine) Shown(key store.Key) store.Version { return e.open[key].version }
+
+// Open returns the number of keys whose shown version the metadata has not passed, or that a restore
+// lost.
+func (e *Engine) Open() int { return len(e.open) }
+
+// Raise notes that a version was shown, if that is later than what was shown before and the metadata
+// has not passed it.
+func (e *Engine) Raise(key store.Key, metadata, version store.Version) {
+	if later(version, e.open[key].version) && !e.passed(key, metadata, version) {
+		e.open[key] = shown{version: version}
+	}
+}
+
+// Forget forgets what was shown: of one key, or of all keys after a restore.
+func (e *Engine) Forget(key ...store.Key) {
+	if len(key) == 0 {
+		clear(e.open)
+	}
+	for _, one := range key {
+		delete(e.open, one)
+	}
+}
+
 func (e *Engine) decide(key store.Key, f Facts) Action {
 	shown, metadata, owned := f.Shown, f.Metadata, f.Owned
 	if e.passed(key, metadata, owned) && (later(owned, metadata) || owned.UID != metadata.UID) {

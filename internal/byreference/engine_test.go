@@ -81,8 +81,10 @@ func TestListWithAnEarlierStateShowsARestore(t *testing.T) {
 		{Type: store.Modification, Prior: &thing{version("u", "8")}, Version: version("u", "7")},
 	}}
 	assert.True(t, NewsOf(commit, nil).Back)
-	commit.Origin = store.Watch
+	commit.Changes[0].Version.ResourceVersion = "8"
 	assert.False(t, NewsOf(commit, nil).Back)
+	commit.Changes[0].Type, commit.ObservedVersion = store.Deletion, "7"
+	assert.True(t, NewsOf(commit, nil).Back, "the cache had rejected what a list had")
 }
 
 func TestVersionIsTheLowestOfTheWatchesWithAList(t *testing.T) {

@@ -28,7 +28,9 @@ type News struct {
 	List bool
 	// Synced is true if the cache had its first list.
 	Synced bool
-	// Back is true if an object of the list has an earlier state than before.
+	// Back is true if an object is replaced by an earlier state, or deleted before it had its state:
+	// the server was restored. A list shows so, and an event does if the cache rejected what the list
+	// had.
 	Back bool
 	// Rejected are the objects of which the cache does not show the newest state. The zero key stands
 	// for an object without a key, which may be any.
@@ -39,11 +41,12 @@ type News struct {
 func NewsOf[T any](commit *store.Commit[T], rejected []store.Key) News {
 	n := News{Version: commit.ObservedVersion, List: commit.Origin == store.List, Synced: commit.Synced, Rejected: rejected}
 	for i := range commit.Changes {
-		if !n.List || n.Back {
-			break
-		}
 		c := &commit.Changes[i]
-		n.Back = c.Type == store.Modification && newer(store.VersionOf(c.Prior).ResourceVersion, c.Version.ResourceVersion)
+		now := c.Version.ResourceVersion
+		if c.Type == store.Deletion {
+			now = n.Version
+		}
+		n.Back = n.Back || c.Type != store.Addition && newer(store.VersionOf(c.Prior).ResourceVersion, now)
 	}
 	return n
 }
@@ -53,7 +56,7 @@ func (w *Watch) observe(n News) (restored bool) {
 	if n.Version == "" && !n.List {
 		n.Version = w.version
 	}
-	restored = n.List && (n.Back || newer(w.version, n.Version))
+	restored = n.Back || n.List && newer(w.version, n.Version)
 	var rejected map[store.Key]string
 	for _, key := range n.Rejected {
 		before, ok := w.rejected[key]

@@ -38,6 +38,7 @@ type world struct {
 	shown    [maxKeys]display
 	open     [maxKeys]display // of the engine; whole stands for lost
 	doomed   [maxKeys]bool    // after a restore was noticed, no watch had what is shown
+	noticed  bool             // the current step is a list that shows a restore
 }
 
 type change struct {
@@ -247,7 +248,17 @@ func (w *world) take(c config, s step) error {
 	if again.Restored {
 		changed = []uint8{0, 1}
 	}
-	return w.decide(c, e, changed, again.Restored)
+	w.noticed = news.List && (now < before.position || news.Back)
+	err = w.decide(c, e, changed, again.Restored)
+	for key := range w.shown {
+		held := false
+		for _, at := range w.watches {
+			held = held || at.has[key] == w.shown[key].object
+		}
+		w.doomed[key] = w.doomed[key] || w.noticed && !held
+	}
+	w.noticed = false
+	return err
 }
 
 // canonical returns the world without the changes of the past that make no difference any more: all
@@ -358,7 +369,7 @@ func (w *world) decide(c config, e *Engine, changed []uint8, restored bool) erro
 		f, newest := w.facts(key)
 		f.Lost = restored
 		before := w.shown[key]
-		restored := restored || w.open[key].whole
+		noticed := w.noticed || w.doomed[key]
 		switch e.Decide(keys[key], f) {
 		case ShowOwned:
 			w.shown[key] = display{newest, true}
@@ -375,12 +386,7 @@ func (w *world) decide(c config, e *Engine, changed []uint8, restored bool) erro
 		if w.shown[key] != before {
 			w.doomed[key] = false
 		}
-		held := false
-		for _, at := range w.watches {
-			held = held || at.has[key] == w.shown[key].object
-		}
-		w.doomed[key] = w.doomed[key] || restored && !held
-		if err := w.checkShown(c, key, before, restored); err != nil {
+		if err := w.checkShown(c, key, before, noticed); err != nil {
 			return err
 		}
 	}

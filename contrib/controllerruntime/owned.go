@@ -1,0 +1,175 @@
+package controllerruntime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// OwnedSelectors are label selectors of owned objects that a program may add and remove while the cache
+// runs: see [Reference]. The zero value has none. All methods are safe for concurrent use, but must not
+// be called from a watch error handler, because Remove waits for watches.
+type OwnedSelectors struct {
+	change sync.Mutex // for one change at a time, which may wait for watches
+
+	mu      sync.Mutex        // protects the fields below it; taken after change
+	all     []labels.Selector // never changed in place
+	running map[*merged][]*source
+}
+
+// Add adds a selector. The cache lists and watches only its objects, and then holds them whole. Until
+// their list has arrived, they are shown as before: see WaitForSync. Add does nothing if there is an
+// equal selector, or if the selector selects nothing. It returns an error that wraps [ErrReference] if
+// the selector selects every object.
+func (s *OwnedSelectors) Add(selector labels.Selector) error {
+	if selector == nil || selector.Empty() {
+		return fmt.Errorf("%w: the selector of owned objects selects every object", ErrReference)
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	if _, some := selector.Requirements(); !some || slices.ContainsFunc(s.selectors(), isEqual(selector)) {
+		return nil
+	}
+	s.mu.Lock()
+	s.all = append(slices.Clone(s.all), selector)
+	running := s.informers()
+	s.mu.Unlock()
+	for _, m := range running {
+		s.addTo(m, selector)
+	}
+	return nil
+}
+
+// Remove removes a selector. When it returns, the cache has only the metadata of the objects that no
+// other selector selects: a handler gets an update, never a deletion. Remove does nothing if there is no
+// equal selector.
+func (s *OwnedSelectors) Remove(selector labels.Selector) {
+	if selector == nil {
+		return
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	dropped := map[*merged]*source{}
+	s.mu.Lock()
+	s.all = slices.DeleteFunc(slices.Clone(s.all), isEqual(selector))
+	for m, parts := range s.running {
+		for _, p := range parts {
+			if isEqual(selector)(p.selector) {
+				dropped[m] = p
+			}
+		}
+		s.running[m] = slices.DeleteFunc(parts, func(p *source) bool { return p == dropped[m] })
+	}
+	s.mu.Unlock()
+	for m, p := range dropped {
+		m.drop(p)
+	}
+}
+
+// WaitForSync waits until the caches that run hold the objects of all selectors. When ctx ends, it
+// returns an error that names a selector without a list and wraps the cause.
+func (s *OwnedSelectors) WaitForSync(ctx context.Context) error {
+	s.mu.Lock()
+	var all []*source
+	for _, parts := range s.running {
+		all = append(all, parts...)
+	}
+	s.mu.Unlock()
+	for _, p := range all {
+		select {
+		case <-p.informer.Informer().Synced():
+		case <-ctx.Done():
+			return fmt.Errorf("the owned objects of %q are not listed: %w", p.selector, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+func isEqual(selector labels.Selector) func(labels.Selector) bool {
+	return func(other labels.Selector) bool { return other.String() == selector.String() }
+}
+
+// selectors returns the selectors; nil for nil.
+func (s *OwnedSelectors) selectors() []labels.Selector {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all
+}
+
+func (s *OwnedSelectors) informers() (all []*merged) {
+	for m := range s.running {
+		all = append(all, m)
+	}
+	return all
+}
+
+func (s *OwnedSelectors) addTo(m *merged, selector labels.Selector) {
+	p := m.add(selector)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[m] = append(s.running[m], p)
+}
+
+// join adds the selectors to an informer, and their changes until leave is called.
+func (s *OwnedSelectors) join(m *merged) (leave func()) {
+	if s == nil {
+		return func() {}
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	s.mu.Lock()
+	if s.running == nil {
+		s.running = map[*merged][]*source{}
+	}
+	s.running[m] = nil
+	s.mu.Unlock()
+	for _, selector := range s.selectors() {
+		s.addTo(m, selector)
+	}
+	return func() {
+		s.change.Lock()
+		defer s.change.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.running, m)
+	}
+}
+
+// listed reports whether the caches that run have the list of a selector.
+func (s *OwnedSelectors) listed(selector labels.Selector) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, parts := range s.running {
+		for _, p := range parts {
+			if isEqual(selector)(p.selector) && !p.informer.HasSynced() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// owns reports whether every object that a selector selects is held whole.
+func (r Reference) owns(selector labels.Selector) bool {
+	return implies(selector, r.Owned) || slices.ContainsFunc(r.Selectors.selectors(), func(owned labels.Selector) bool {
+		return implies(selector, owned) && r.Selectors.listed(owned)
+	})
+}
+
+// owned returns the selectors of owned objects, as text.
+func (r Reference) owned() string {
+	var all []string
+	for _, selector := range append([]labels.Selector{r.Owned}, r.Selectors.selectors()...) {
+		if text := selector.String(); text != "" {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, " or ")
+}

@@ -1,0 +1,181 @@
+package controllerruntime
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var others = labels.SelectorFromSet(labels.Set{"app": "theirs"})
+
+// received returns the events that a handler has so far, and forgets them.
+func received(events <-chan string) (all []string) {
+	synctest.Wait()
+	for len(events) > 0 {
+		all = append(all, <-events)
+	}
+	return all
+}
+
+func TestOwnedSelectorsComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(secret("a", "one", "mine", "1")))
+		require.NoError(t, server.Create(secret("a", "two", "theirs", "1")))
+		var selectors OwnedSelectors
+		require.ErrorIs(t, selectors.Add(labels.Everything()), ErrReference)
+		require.NoError(t, selectors.Add(labels.Nothing()))
+		c := startedWith(t, byReference(Reference{Owned: mine, Selectors: &selectors}), server.Config(), cache.Options{})
+		events := follow(t, c)
+		assert.ElementsMatch(t, []string{"add one=mine 1", "add two=theirs "}, received(events))
+		list := func() (names []string) {
+			t.Helper()
+			var list corev1.SecretList
+			require.NoError(t, c.List(t.Context(), &list, client.MatchingLabels{"app": "theirs"}))
+			for i := range list.Items {
+				names = append(names, list.Items[i].Name+string(list.Items[i].Data["token"]))
+			}
+			return names
+		}
+		require.ErrorIs(t, c.List(t.Context(), &corev1.SecretList{}, client.MatchingLabels{"app": "theirs"}), ErrNotOwned)
+
+		for range 2 {
+			require.NoError(t, selectors.Add(others))
+			require.NoError(t, selectors.Add(others), "it is there already")
+			require.NoError(t, selectors.WaitForSync(t.Context()))
+			assert.Equal(t, []string{"update two=theirs  to two=theirs 1"}, received(events))
+			assert.Equal(t, []string{"two1"}, list())
+			assert.Equal(t, "1", token(t, c, "a", "two"))
+			selectors.Remove(others)
+			selectors.Remove(others)
+			assert.Equal(t, []string{"update two=theirs 1 to two=theirs "}, received(events))
+			require.ErrorIs(t, c.List(t.Context(), &corev1.SecretList{}, client.MatchingLabels{"app": "theirs"}), ErrNotOwned)
+		}
+		assert.Zero(t, gets(server), "an added selector asks for its objects only")
+		for _, r := range server.Requests(reflectortest.Verb("list")) {
+			assert.Contains(t, []string{"", "app=mine", "app=theirs"}, r.Query.Get("labelSelector"))
+		}
+	})
+}
+
+// An object that moves from one selector to another is never deleted, and never without its data.
+func TestObjectsMoveBetweenOwnedSelectors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(secret("a", "one", "mine", "0")))
+		var selectors OwnedSelectors
+		require.NoError(t, selectors.Add(others))
+		c := startedWith(t, byReference(Reference{Owned: mine, Selectors: &selectors}), server.Config(), cache.Options{})
+		last, moves := -1, 200
+		i, err := c.GetInformer(t.Context(), &corev1.Secret{})
+		require.NoError(t, err)
+		note := func(object any) {
+			n, err := strconv.Atoi(string(object.(*corev1.Secret).Data["token"]))
+			assert.NoError(t, err, "without its data")
+			assert.Greater(t, n, last)
+			last = n
+		}
+		_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: note, UpdateFunc: func(_, object any) { note(object) },
+			DeleteFunc: func(any) { t.Error("deleted") },
+		})
+		require.NoError(t, err)
+		synctest.Wait()
+		for n := 1; n <= moves; n++ {
+			require.NoError(t, server.Update(secret("a", "one", []string{"mine", "theirs"}[n%2], strconv.Itoa(n))))
+			if n%3 == 0 {
+				synctest.Wait()
+			}
+		}
+		synctest.Wait()
+		assert.Equal(t, moves, last)
+		assert.Equal(t, strconv.Itoa(moves), token(t, c, "a", "one"))
+	})
+}
+
+// The labels before a transform decide who owns an object.
+func TestOwnedObjectsAreWholeThoughATransformStripsTheirLabels(t *testing.T) {
+	for name, strip := range map[string]func(metav1.Object){
+		"all labels":    func(o metav1.Object) { o.SetLabels(nil) },
+		"one, in place": func(o metav1.Object) { delete(o.GetLabels(), "app") },
+		"another value": func(o metav1.Object) { o.SetLabels(map[string]string{"app": "theirs"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := secretServer(t)
+				c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{
+					DefaultTransform: func(o any) (any, error) {
+						strip(o.(metav1.Object))
+						return o, nil
+					},
+				})
+				i, err := c.GetInformer(t.Context(), &corev1.Secret{})
+				require.NoError(t, err)
+				owned := 0
+				var left atomic.Bool
+				note := func(object any) {
+					if s := object.(*corev1.Secret); s.Name == "owned" && !left.Load() {
+						assert.NotEmpty(t, s.Data, "version %s", s.ResourceVersion)
+						assert.NotEqual(t, "mine", s.Labels["app"])
+						owned++
+					} else {
+						assert.Empty(t, s.Data, "version %s", s.ResourceVersion)
+					}
+				}
+				_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, object any) { note(object) }})
+				require.NoError(t, err)
+				for n := range 50 {
+					require.NoError(t, server.Update(secret("a", "owned", "mine", fmt.Sprint(n))))
+					if n%2 > 0 {
+						synctest.Wait()
+					}
+				}
+				synctest.Wait()
+				assert.Greater(t, owned, 20)
+				left.Store(true)
+				require.NoError(t, server.Update(secret("a", "owned", "theirs", "")))
+				synctest.Wait()
+				var got corev1.Secret
+				require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "owned"}, &got))
+				assert.Equal(t, 1, gets(server), "it is not owned any more")
+			})
+		})
+	}
+}
+
+// A selector whose list does not arrive holds up nothing but itself.
+func TestSelectorWithoutAListShowsObjectsAsBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := secretServer(t)
+		var selectors OwnedSelectors
+		c := startedWith(t, byReference(Reference{Owned: mine, Selectors: &selectors}), server.Config(), cache.Options{})
+		events := follow(t, c)
+		assert.Len(t, received(events), 4)
+		server.Inject(reflectortest.Answer(403).On("list", "secrets")) // the watches that are open go on
+		server.Inject(reflectortest.Answer(403).On("watch", "secrets"))
+		require.NoError(t, selectors.Add(others))
+		require.NoError(t, server.Update(secret("a", "other", "theirs", "2")))
+		require.NoError(t, server.Update(secret("a", "owned", "mine", "2")))
+		assert.ElementsMatch(t, []string{"update other=theirs  to other=theirs ", "update owned=mine 1 to owned=mine 2"}, received(events))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := selectors.WaitForSync(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, "app=theirs")
+		assert.Equal(t, "2", token(t, c, "a", "other"))
+	})
+}

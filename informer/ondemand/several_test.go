@@ -1,0 +1,155 @@
+package ondemand
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// An object moves between two caches, each of which may be behind the other.
+func TestReadsOfAnObjectThatMovesBetweenOwnedCachesNeverGoBack(t *testing.T) {
+	for seed := range uint64(100) {
+		metas, first := caches(t)
+		second := store.New(store.ObjectKey[*object])
+		require.NoError(t, second.Replace(nil, "1"))
+		random := rand.New(rand.NewPCG(seed, 2))
+		now := 1
+		b := &backend{answers: func(context.Context, string, int) (*object, error) { return at("u", strconv.Itoa(now)), nil }}
+		o := owning(t, b, metas, first)
+		o.AddOwned(&second.View)
+		require.NoError(t, metas.Replace([]*object{at("u", "1")}, "1"))
+		require.NoError(t, first.Add(at("u", "1")))
+		all := []*store.Cache[*object]{metas, first, second}
+		sent, last := [3]int{1, 1, 1}, 1
+		for range 100 {
+			if now < 40 && random.IntN(3) == 0 {
+				now++ // odd versions belong to the first cache
+			}
+			to := random.IntN(3)
+			if sent[to] < now {
+				sent[to]++
+				version := at("u", strconv.Itoa(sent[to]))
+				if to == 0 || (sent[to]%2 == 1) == (to == 1) {
+					must(all[to].Update(version))
+				} else if _, ok := all[to].Get(aKey); ok {
+					must(all[to].Delete(version))
+				}
+			}
+			got, err := o.Get(t.Context(), aKey)
+			require.NoError(t, err, "seed %d", seed)
+			require.GreaterOrEqual(t, number(t, got), max(last, sent[0]), "seed %d", seed)
+			last = number(t, got)
+		}
+	}
+}
+
+func TestOwnedCachesComeAndGo(t *testing.T) {
+	metas, first := caches(t)
+	second := store.New(store.ObjectKey[*object])
+	b := always(at("u", "7"))
+	o := owning(t, b, metas, first)
+	read := func() string {
+		t.Helper()
+		got, err := o.Get(t.Context(), aKey)
+		require.NoError(t, err)
+		return got.ResourceVersion
+	}
+	remove := o.AddOwned(&second.View)
+	require.NoError(t, metas.Add(at("u", "3")))
+	require.NoError(t, second.Replace([]*object{at("u", "5")}, "5"))
+	assert.Equal(t, "5", read())
+	require.NoError(t, first.Add(at("u", "6")))
+	assert.Equal(t, "6", read())
+	require.NoError(t, first.Delete(at("u", "7")))
+	assert.Equal(t, "7", read(), "version 5 of the other cache is from before")
+	assert.Equal(t, 1, b.asked())
+	remove()
+	remove = o.AddOwned(&second.View)
+	assert.Equal(t, "7", read())
+	require.NoError(t, second.Update(at("u", "8")))
+	assert.Equal(t, "8", read())
+	remove()
+	b.answers = func(context.Context, string, int) (*object, error) { return at("u", "7"), nil }
+	_, err := o.Get(t.Context(), aKey)
+	require.ErrorIs(t, err, ErrStale, "a removed cache had version 8")
+	require.NoError(t, metas.Update(at("u", "9")))
+	assert.Zero(t, o.agreed.Open())
+}
+
+// pausing is a follower that holds up those after it while an object is deleted.
+type pausing struct{ entered, release chan struct{} }
+
+func (pausing) Start(*store.Snapshot[*object]) {}
+
+func (p pausing) Commit(commit *store.Commit[*object]) {
+	if len(commit.Changes) > 0 && commit.Changes[0].Type == store.Deletion {
+		close(p.entered)
+		<-p.release
+	}
+}
+
+// The owned cache shows a deletion before Objects hears of it.
+func TestReadDuringADeletionDoesNotGoBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metas, owned := caches(t)
+		require.NoError(t, metas.Add(at("u", "10")))
+		p := pausing{make(chan struct{}), make(chan struct{})}
+		owned.Follow(p)
+		answers := make(chan string)
+		b := &backend{answers: func(ctx context.Context, _ string, _ int) (*object, error) {
+			select {
+			case version := <-answers:
+				return at("u", version), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}}
+		o := owning(t, b, metas, owned)
+		read := func() <-chan string {
+			version := make(chan string, 1)
+			go func() {
+				if got, err := o.Get(t.Context(), aKey); err == nil {
+					version <- got.ResourceVersion
+				}
+			}()
+			synctest.Wait()
+			return version
+		}
+		read() // a request is under way
+		must(owned.Add(at("u", "12")))
+		assert.Equal(t, "12", <-read())
+		deleted := make(chan struct{})
+		go func() {
+			defer close(deleted)
+			must(owned.Delete(at("u", "14")))
+		}()
+		<-p.entered
+		second := read()
+		for range 2 { // one for each request
+			answers <- "10"
+			synctest.Wait()
+			assert.Empty(t, second, "it was read in version 12 before")
+		}
+		close(p.release)
+		<-deleted
+		o.Close()
+	})
+}
+
+func TestKindsWhoseVersionsCannotBeComparedAreRefused(t *testing.T) {
+	for _, version := range []string{"", "abc"} {
+		metas := store.New(store.ObjectKey[*object])
+		o, err := New(Cluster(always(at("u", "5"))), &metas.View)
+		require.NoError(t, err)
+		require.NoError(t, metas.Replace([]*object{at("u", "x5")}, version))
+		_, err = o.Get(t.Context(), aKey)
+		require.ErrorIs(t, err, ErrVersions)
+		o.Close()
+	}
+}
