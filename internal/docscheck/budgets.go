@@ -12,7 +12,7 @@ type exports struct{ names, methods int }
 // budgets holds the allowed exports of each package. Lower a number when a package exports less.
 // Raise one only with a reason in the commit.
 var budgets = map[string]exports{
-	"contrib/controllerruntime":           {5, 1},
+	"contrib/controllerruntime":           {6, 4},
 	"contrib/otel":                        {5, 2},
 	"contrib/prometheus":                  {7, 6},
 	"contrib/prometheus/rulestest":        {0, 0},
@@ -29,7 +29,7 @@ var budgets = map[string]exports{
 	"informer/scoped":                     {5, 2},
 	"informer/clientgo":                   {30, 41},
 	"informer/inspect":                    {23, 4},
-	"informer/ondemand":                   {18, 9},
+	"informer/ondemand":                   {19, 10},
 	"reflector":                           {41, 14}, // a selected object that is missing is looked up; Polling is a phase of its own
 	"reflector/mapper":                    {10, 20}, // callers tell a group that does not answer from a failure as a whole
 	"reflector/reflectortest":             {37, 28},
