@@ -55,7 +55,7 @@ func (c *Controller[T]) Synced() <-chan struct{} {
 // Run runs the feed and the workers until ctx ends or the feed returns. It then lets the workers
 // finish the queued events, for the time of [WithDrainTimeout], and returns when the last call of
 // the handler has returned. If the cause of ctx's end is [ErrStopNow], Run skips this drain: see
-// [WithHardStop].
+// [HardStopContext].
 //
 // It returns nil if the feed ended without an error and no event is left, and
 // [eventqueue.ErrClosed] if the collection was closed.

@@ -462,9 +462,9 @@ func TestHardStopEndsRunningAndDrainingWork(t *testing.T) {
 				}, WithDrainTimeout(time.Hour))
 				running, end := context.WithCancelCause(t.Context())
 				defer end(nil)
-				outer, stopOuter := WithHardStop(running)
+				outer, stopOuter := HardStopContext(running)
 				defer stopOuter()
-				inner, stopInner := WithHardStop(outer)
+				inner, stopInner := HardStopContext(outer)
 				defer stopInner()
 				result := make(chan error, 1)
 				go func() { result <- c.Run(inner) }()
@@ -492,7 +492,7 @@ func TestHardStopEndsRunningAndDrainingWork(t *testing.T) {
 }
 
 func TestHardStopIsTheCauseOfTheEnd(t *testing.T) {
-	ctx, hardStop := WithHardStop(t.Context())
+	ctx, hardStop := HardStopContext(t.Context())
 	require.NoError(t, ctx.Err())
 	hardStop()
 	assert.Equal(t, ErrStopNow, context.Cause(ctx))
@@ -501,7 +501,7 @@ func TestHardStopIsTheCauseOfTheEnd(t *testing.T) {
 func TestHardStoppedReachesDrainingMembers(t *testing.T) {
 	assert.Nil(t, HardStopped(t.Context()))
 	ended, cancel := context.WithCancel(t.Context())
-	ctx, hardStop := WithHardStop(ended)
+	ctx, hardStop := HardStopContext(ended)
 	cancel()
 	select {
 	case <-HardStopped(ctx):

@@ -26,7 +26,7 @@
 // [Collection.Process] does the same with several workers. [Collection.Events] yields single
 // events, and [Collection.ProcessEach] calls a function for each event. All of them build on
 // [Collection.Take]. Call Take directly to settle queues with [Queue.Done], [Queue.Fail] and
-// [Queue.Requeue].
+// [Queue.Release].
 //
 // [New] gives the collection a cache of its own; read it through [Collection.Cache]. [Follow]
 // creates a collection over an existing cache, which may have other followers. An informer serves
@@ -69,7 +69,7 @@
 // a group, objects come in the order of their first event. Under [WithPriority](false), there is
 // only one group.
 //
-// Break, return and [Queue.Requeue] put an object back in front of its group. A failed object goes
+// Break, return and [Queue.Release] put an object back in front of its group. A failed object goes
 // to the end of its group when its back-off is over. After a [Permanent] error, the remaining
 // events of an object go to the end of the group at once.
 //
@@ -95,7 +95,7 @@
 //     [Collection.Process] recovers it, and reports a panic or Goexit as an error.
 //   - Fail with an error made by [Permanent]: the queue is acknowledged, and its events are not
 //     retried.
-//   - Requeue, break or return without Done: the queue goes back to the front, and no failure is
+//   - Release, break or return without Done: the queue goes back to the front, and no failure is
 //     counted. Collection.Process does this when its context has ended and the handler
 //     returned the context's error.
 //

@@ -259,7 +259,7 @@ func TestKeepIfForgetsOldIncarnationsThatItDoesNotKeep(t *testing.T) {
 				put(t, c, at("a", string(rune('a'+i)), i+1))
 				q := take(t, c)
 				assert.LessOrEqual(t, q.Len(), row.most)
-				q.Requeue()
+				q.Release()
 			}
 			assert.Equal(t, name == "nothing", c.Stats().Dropped > 0)
 			if name == "deletions" {
@@ -275,7 +275,7 @@ func TestWhatKeepIfChoseStaysWhenItIsPutBack(t *testing.T) {
 	put(t, c, at("a", "u", 1))
 	q := take(t, c)
 	put(t, c, at("a", "u", 2))
-	q.Requeue()
+	q.Release()
 	put(t, c, at("a", "u", 3))
 	assert.Equal(t, []string{"+1", "1>3"}, words(collect(take(t, c))))
 }

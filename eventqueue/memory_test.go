@@ -209,7 +209,7 @@ func TestMemoryOfManyKeysIsGivenBackThoughSomeStay(t *testing.T) {
 	}
 	assert.Less(t, live()-before, mib/2)
 	for _, q := range stuck {
-		q.Requeue()
+		q.Release()
 	}
 	for range stuck {
 		acknowledgeOne(t, c)

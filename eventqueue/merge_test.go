@@ -81,7 +81,7 @@ func TestMergeTable(t *testing.T) {
 					q := take(t, c)
 					before := collect(q)
 					defer func() { assert.Equal(t, before, collect(q), "a queue never changes") }()
-					q.Requeue() // put back without a back-off
+					q.Release() // put back without a back-off
 				}
 				run(row.then)
 				want := row.latest
@@ -267,7 +267,7 @@ func (m *tableModel) follow(seed uint64) error {
 			}
 		case out != nil && op == 10:
 			m.requeued(tried)
-			out.Requeue()
+			out.Release()
 			out = nil
 		case out != nil:
 			out.Done()

@@ -214,7 +214,7 @@ func (w *world) settle(i int, how string, after int) {
 	case "fail":
 		q.Fail(no)
 	case "put back":
-		q.Requeue()
+		q.Release()
 	case "give up":
 		done = q.Len()
 		q.Fail(Permanent(no))
@@ -227,7 +227,7 @@ func (w *world) settle(i int, how string, after int) {
 	case "cancelled after some":
 		done = after
 		_ = each(nil)
-		q.Requeue()
+		q.Release()
 	case "fail having read some":
 		handed = nil
 		for e := range q.Events() {
@@ -238,7 +238,7 @@ func (w *world) settle(i int, how string, after int) {
 		q.Fail(no)
 	case "put back having read the newest":
 		handed = []Event[*thing]{q.Newest()}
-		q.Requeue()
+		q.Release()
 	}
 	w.con.acknowledge(q, done)
 	w.lives.settled(handed, done)

@@ -15,7 +15,7 @@ import (
 // If fn returns nil, Process acknowledges the queue, unless fn settled it. If fn returns an error,
 // Process calls report, and then [Queue.Fail]. A panic in fn counts as an error, a [*PanicError]; so
 // does [runtime.Goexit]. If ctx has ended and the error is the error of ctx, Process calls
-// [Queue.Requeue] instead and reports nothing. [Queue.Hold] postpones the end of a call without an
+// [Queue.Release] instead and reports nothing. [Queue.Hold] postpones the end of a call without an
 // error. A nil report ignores the failures. A panic or Goexit
 // in report fails the queue too, and is not reported. A [Permanent] error stays permanent.
 //
@@ -78,7 +78,7 @@ func (q *Queue[T]) waitForHold(ctx context.Context) {
 	case <-ctx.Done():
 	case <-q.of.closed:
 	}
-	q.Requeue()
+	q.Release()
 }
 
 // process calls fn, reports its failure and settles the queue.
@@ -88,7 +88,7 @@ func (q *Queue[T]) process(ctx context.Context, fn func(context.Context, *Queue[
 		case err == nil: // without a hold, the end of the loop's body acknowledges
 			q.held = q.until != nil
 		case q.interrupted(ctx, err):
-			q.Requeue()
+			q.Release()
 		default:
 			q.Fail(err)
 		}

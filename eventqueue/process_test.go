@@ -195,7 +195,7 @@ func TestWhatTheEndInterruptsHasNotFailed(t *testing.T) {
 	q, err := c.Take(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 1, q.Attempt())
-	q.Requeue()
+	q.Release()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	c.Process(ctx, 1, func(context.Context, *Queue[*thing]) error {

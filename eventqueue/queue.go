@@ -91,14 +91,14 @@ func (q *Queue[T]) Fail(err error) {
 	q.of.settle(q, outcome{how: how, err: err, panicked: isPanic(err), wait: q.retryIn, least: least})
 }
 
-// Requeue puts the queue back in front of its group, as if it had not been handed out. It does not
+// Release puts the queue back in front of its group, as if it had not been handed out. It does not
 // count as a failure. Break and return in a loop's body have the same effect. Events that
 // [Queue.Each] completed do not come again.
-func (q *Queue[T]) Requeue() { q.of.settle(q, outcome{}) }
+func (q *Queue[T]) Release() { q.of.settle(q, outcome{}) }
 
 // Hold makes [Collection.Process] keep the queue out after the handler has returned nil, until a
 // channel is closed, the context of Process ends, or the collection is closed. Process then calls
-// [Queue.Requeue]. A nil channel never closes. Use Hold for a key that must not be handled yet,
+// [Queue.Release]. A nil channel never closes. Use Hold for a key that must not be handled yet,
 // such as one that waits for a cache. The worker handles other keys in the meantime, and
 // [Collection.Drain] waits for the queue. Without Process, Hold has no effect. Only the goroutine
 // of the handler may call it.

@@ -194,7 +194,7 @@ func TestNewsOfAnInitialObjectTakeItsInitialEventAlong(t *testing.T) {
 	news := take(t, c)
 	assert.Equal(t, []string{"+1", "1>4"}, words(collect(news)))
 	require.NoError(t, c.Add(at("z", "z", 5)))
-	news.Requeue()
+	news.Release()
 	assert.Equal(t, "c", take(t, c).Key().Name, "they are still news")
 }
 
@@ -248,7 +248,7 @@ func TestFailedNewsStayNews(t *testing.T) {
 	c := listed(t, WithPriority(true))
 	x := take(t, c)
 	require.Equal(t, "x", x.Key().Name)
-	x.Requeue()
+	x.Release()
 	assert.Equal(t, "x", take(t, c).Key().Name, "in front")
 
 	c = listed(t, WithPriority(true), WithBackoff(time.Hour, time.Hour))
@@ -290,7 +290,7 @@ func TestKeyWhoseTurnCameWhileItWasOutIsNext(t *testing.T) {
 		"in their order":   {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["a"].Done(); q["b"].Done() }, "b a d e"},
 		"in another order": {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done(); q["a"].Done() }, "b a d e"},
 		"failed":           {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["a"].Fail(no); q["b"].Fail(no) }, "d e"},
-		"put back":         {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done(); q["a"].Requeue() }, "a b d e"},
+		"put back":         {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done(); q["a"].Release() }, "a b d e"},
 		"merged away":      {func(c *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done() }, "b d e"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -326,7 +326,7 @@ func TestQueueThatWasPutBackIsInFrontOfThoseThatWerePassed(t *testing.T) {
 		require.Nil(t, q)
 		for _, name := range back {
 			if name == 'c' {
-				queues[name].Requeue()
+				queues[name].Release()
 			} else {
 				queues[name].Done()
 			}

@@ -45,7 +45,7 @@ func TestWaysToSettle(t *testing.T) {
 		"Done": {settle: func(_ *testing.T, q *Queue[*thing]) { q.Done() }, next: "b"},
 		"Fail": {settle: func(_ *testing.T, q *Queue[*thing]) { q.Fail(errNo) },
 			next: "b", left: []string{"+1", "1>2", "2>3", "3>4"}, attempt: 2, delayed: 1},
-		"Requeue": {settle: func(_ *testing.T, q *Queue[*thing]) { q.Requeue() },
+		"Release": {settle: func(_ *testing.T, q *Queue[*thing]) { q.Release() },
 			next: "a", left: []string{"+1", "1>2", "2>3", "3>4"}, attempt: 1},
 		"Fail for good": {settle: func(_ *testing.T, q *Queue[*thing]) { q.Fail(fmt.Errorf("wrapped: %w", Permanent(errNo))) }, next: "b"},
 		"Each, then Fail": {settle: func(t *testing.T, q *Queue[*thing]) { q.Fail(q.Each(t.Context(), upTo("3", errNo))) },
@@ -53,10 +53,10 @@ func TestWaysToSettle(t *testing.T) {
 		"Each, then Fail for good": {settle: func(t *testing.T, q *Queue[*thing]) { q.Fail(q.Each(t.Context(), upTo("3", Permanent(errNo)))) },
 			next: "b", left: []string{"3>4"}, attempt: 1},
 		"Each, then Fail for good on the last": {settle: func(t *testing.T, q *Queue[*thing]) { q.Fail(q.Each(t.Context(), upTo("4", Permanent(errNo)))) }, next: "b"},
-		"Each, then Requeue": {settle: func(t *testing.T, q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("3", errNo)); q.Requeue() },
+		"Each, then Release": {settle: func(t *testing.T, q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("3", errNo)); q.Release() },
 			next: "a", left: []string{"2>3", "3>4"}, attempt: 1},
 		"Each to the end, then Fail": {settle: func(t *testing.T, q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("9", nil)); q.Fail(errNo) }, next: "b"},
-		"twice":                      {settle: func(_ *testing.T, q *Queue[*thing]) { q.Done(); q.Requeue(); q.Fail(errNo) }, next: "b"},
+		"twice":                      {settle: func(_ *testing.T, q *Queue[*thing]) { q.Done(); q.Release(); q.Fail(errNo) }, next: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestNewsKeepTheirPlaceWhateverHappensToWhatIsOut(t *testing.T) {
 		"Done":            {func(q *Queue[*thing]) { q.Done() }, "b"},
 		"Fail":            {func(q *Queue[*thing]) { q.Fail(errNo) }, "b"},
 		"Fail for good":   {func(q *Queue[*thing]) { q.Fail(Permanent(errNo)) }, "b"},
-		"Requeue":         {func(q *Queue[*thing]) { q.Requeue() }, "a"},
-		"Each to the end": {func(q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("9", nil)); q.Requeue() }, "b"},
+		"Release":         {func(q *Queue[*thing]) { q.Release() }, "a"},
+		"Each to the end": {func(q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("9", nil)); q.Release() }, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := four(t)
@@ -161,11 +161,11 @@ func TestPutBackQueueOfTheFirstListHoldsUpSyncedAndAFailureDoesNot(t *testing.T)
 		settle func(q *Queue[*thing])
 		synced bool
 	}{
-		"Requeue":       {func(q *Queue[*thing]) { q.Requeue() }, false},
+		"Release":       {func(q *Queue[*thing]) { q.Release() }, false},
 		"Fail":          {func(q *Queue[*thing]) { q.Fail(errNo) }, true},
 		"Fail for good": {func(q *Queue[*thing]) { q.Fail(Permanent(errNo)) }, true},
 		"Done":          {func(q *Queue[*thing]) { q.Done() }, true},
-		"all by Each":   {func(q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("9", nil)); q.Requeue() }, true},
+		"all by Each":   {func(q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("9", nil)); q.Release() }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newThings(WithBackoff(time.Hour, time.Hour))
@@ -216,10 +216,10 @@ var firstOnly = map[string]func(t *testing.T, c *Collection[*thing]){
 			break
 		}
 	},
-	"Oldest, then Requeue": func(t *testing.T, c *Collection[*thing]) {
+	"Oldest, then Release": func(t *testing.T, c *Collection[*thing]) {
 		q := take(t, c)
 		oldest(q)
-		q.Requeue()
+		q.Release()
 	},
 }
 

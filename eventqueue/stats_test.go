@@ -62,7 +62,7 @@ func TestStatsCountWhatIsMerged(t *testing.T) {
 	c.Resync()
 	assert.EqualValues(t, 6, c.Stats().Merged)
 	require.NoError(t, c.Update(at("a", "u", 6)))
-	q.Requeue()
+	q.Release()
 	assert.EqualValues(t, 7, c.Stats().Merged, "with what was put back")
 	assert.Equal(t, 1, c.Stats().Events)
 }

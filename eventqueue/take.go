@@ -8,7 +8,7 @@ import (
 )
 
 // Take waits for a queue and hands it out. Settle it by [Queue.Done], [Queue.Fail] or
-// [Queue.Requeue]; a loop over [Collection.Queues] settles by itself. Take returns [ErrClosed] once
+// [Queue.Release]; a loop over [Collection.Queues] settles by itself. Take returns [ErrClosed] once
 // the collection is closed. Otherwise it returns the cause of ctx once ctx has ended.
 func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 	q := new(Queue[T])
@@ -74,7 +74,7 @@ func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
 		case !returned:
 			q.Fail(ErrAbandoned)
 		case !more:
-			q.Requeue()
+			q.Release()
 		case !q.held:
 			q.Done()
 		}

@@ -96,7 +96,7 @@ func TestKeyThatIsAddedWhileItIsOutComesAgain(t *testing.T) {
 		"later than back-off, Fail":  {48 * time.Hour, func(q *Queue[store.Key]) { q.Fail(errNo) }, 24 * time.Hour},
 		"before the back-off, Fail":  {time.Minute, func(q *Queue[store.Key]) { q.Fail(errNo) }, time.Minute},
 		"later, Fail for good":       {time.Minute, func(q *Queue[store.Key]) { q.Fail(Permanent(errNo)) }, time.Minute},
-		"later, Requeue":             {time.Minute, (*Queue[store.Key]).Requeue, 0},
+		"later, Release":             {time.Minute, (*Queue[store.Key]).Release, 0},
 		"later, Done after the time": {time.Second, func(q *Queue[store.Key]) { pass(time.Minute); q.Done() }, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -272,7 +272,7 @@ func runKeys(t *testing.T, seed uint64) {
 			}
 			m.out, m.waits, m.live = nil, true, m.live || m.outLive
 		default:
-			m.out.Requeue()
+			m.out.Release()
 			m.out, m.waits, m.due, m.live = nil, true, time.Now(), m.live || m.outLive
 			m.hastened = false // the attempt begins again
 		}

@@ -16,7 +16,7 @@
 //
 //	m := manager.New(config, manager.WithInformerOptions(metrics.Options),
 //		manager.WithReconcilerOptions(metrics.ReconcilerOptions()...))
-//	pods, err := manager.Informer[*corev1.Pod](m, manager.Source{})
+//	pods, err := manager.Informer[*corev1.Pod](m, manager.Selection{})
 //	prometheus.Add(metrics, pods)
 //	prometheus.AddReconciler(metrics, manager.Reconcile(m, "pods", pods, reconcile))
 //	registry.MustRegister(prometheus.NewLeader("pods", m))

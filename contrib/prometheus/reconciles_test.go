@@ -75,7 +75,7 @@ func TestManagerMeasuresItsMembers(t *testing.T) {
 		server := serve(t, "a")
 		metrics, registry := newMetrics()
 		m := manager.New(server.Config(), manager.WithInformerOptions(metrics.Options), manager.WithReconcilerOptions(metrics.ReconcilerOptions()...))
-		maps, err := manager.Informer[*corev1.ConfigMap](m, manager.Source{})
+		maps, err := manager.Informer[*corev1.ConfigMap](m, manager.Selection{})
 		require.NoError(t, err)
 		prometheus.Add(metrics, maps)
 		reconciler := manager.Reconcile(m, "painter", maps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {

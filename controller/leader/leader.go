@@ -206,7 +206,7 @@ func (e *Elector) term(ctx context.Context) (lost, err error) {
 
 // lead runs the led member until ctx or the lease ends.
 func (e *Elector) lead(ctx, leased context.Context, lock *heldLock) (lost, err error) {
-	working, hardStop := controller.WithHardStop(term.Begin(context.WithValue(ctx, lockKey{}, lock)))
+	working, hardStop := controller.HardStopContext(term.Begin(context.WithValue(ctx, lockKey{}, lock)))
 	defer hardStop()
 	// Also after ctx has ended, while the led member still finishes.
 	watching := context.AfterFunc(leased, hardStop)

@@ -32,7 +32,7 @@ func TestChecksTellOfEachMember(t *testing.T) {
 		m := New(nil)
 		var ready, alive error
 		m.Add(&member{name: "informer", notes: &notes, ready: func() error { return ready }})
-		m.AddLed(&member{name: "reconciler", notes: &notes, alive: func() error { return alive }})
+		m.AddLeaderElected(&member{name: "reconciler", notes: &notes, alive: func() error { return alive }})
 		code, text := get(m.Readyz(), "/readyz")
 		assert.Equal(t, 503, code)
 		assert.Contains(t, text, "[-] manager: does not run\n")
@@ -68,7 +68,7 @@ func TestManagerIsNotReadyWhileItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var notes journal
 		m := New(nil)
-		m.AddLed(&member{name: "led", notes: &notes, run: func(ctx context.Context) error {
+		m.AddLeaderElected(&member{name: "led", notes: &notes, run: func(ctx context.Context) error {
 			<-ctx.Done()
 			synctest.Wait()
 			_, text := get(m.Readyz(), "/readyz")
@@ -139,7 +139,7 @@ func TestCallThatDoesNotEndIsNotAlive(t *testing.T) {
 		require.NoError(t, server.Create(configMap("ns", "a")))
 		require.NoError(t, server.Create(configMap("ns", "b")))
 		m := New(server.Config(), WithStuckAfter(time.Minute))
-		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		configMaps, err := Informer[*corev1.ConfigMap](m, Selection{})
 		require.NoError(t, err)
 		release := make(chan struct{})
 		Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {

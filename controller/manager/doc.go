@@ -3,19 +3,19 @@
 //
 // # Usage
 //
-//	ctx, stop := manager.Signals(context.Background())
+//	ctx, stop := manager.SignalContext(context.Background())
 //	defer stop()
 //	m := manager.New(config, manager.WithLogger(slog.Default()),
 //		manager.WithServer(":8081"), manager.WithElection(lock))
-//	deployments, err := manager.Informer[*appsv1.Deployment](m, manager.Source{})
-//	foos, err := manager.Informer[*Foo](m, manager.Source{Kind: fooKind})
+//	deployments, err := manager.Informer[*appsv1.Deployment](m, manager.Selection{})
+//	foos, err := manager.Informer[*Foo](m, manager.Selection{Kind: fooKind})
 //	manager.Reconcile(m, "foos", foos, reconcile,
 //		reconcile.Owns(deployments, fooKind.GroupKind()))
 //	err = m.Run(ctx)
 //
-// A program requests an informer by its Go type and a [Source]. [Informer] returns the informer,
+// A program requests an informer by its Go type and a [Selection]. [Informer] returns the informer,
 // and [For] also a client of the same resource, for writes. [ByReference] caches only the metadata
-// of all objects, and the objects that the program reads. [Manager.Add] and [Manager.AddLed] add
+// of all objects, and the objects that the program reads. [Manager.Add] and [Manager.AddLeaderElected] add
 // members that were made elsewhere: anything that runs, can be waited for, and reports whether it
 // is ready. A Manager is a member, too. [New] without a config makes a manager of such members
 // only.
@@ -26,7 +26,7 @@
 //
 // # Guarantees
 //
-//   - manager-N1: All requests for an informer of the same type and [Source] return the same
+//   - manager-N1: All requests for an informer of the same type and [Selection] return the same
 //     informer.
 //   - manager-N2: With an election, led members run only in the leading process. The other
 //     processes keep their caches filled, and are ready. A process becomes a candidate only after
@@ -44,7 +44,7 @@
 //     server: a restart of the process would not help.
 //   - manager-N6: /readyz fails while the manager does not run or is ending, and while a member
 //     that this process should run is not ready. Both pages name each member and its problem.
-//   - manager-N7: The first SIGTERM or SIGINT ends the context of [Signals], with the signal's name
+//   - manager-N7: The first SIGTERM or SIGINT ends the context of [SignalContext], with the signal's name
 //     in the cause. The second one ends the process.
 //   - manager-N8: Every line that a reconciler logs, or its function by [reconcile.Logger], has the
 //     reconciler's name and the key. If an event fails in a mapping or a predicate, the key is the

@@ -17,7 +17,7 @@ import (
 )
 
 // A whole controller program: ConfigMaps that are to be painted get the color of their
-// namespace. Its main function would begin with the context that manager.Signals returns,
+// namespace. Its main function would begin with the context that manager.SignalContext returns,
 // and pass manager.WithElection, manager.WithServer and manager.WithLogger.
 func Example() {
 	server, err := reflectortest.NewServer() // in place of a cluster
@@ -37,11 +37,11 @@ func Example() {
 	defer stop()
 
 	m := manager.New(server.Config())
-	namespaces, err := manager.Informer[*corev1.Namespace](m, manager.Source{})
+	namespaces, err := manager.Informer[*corev1.Namespace](m, manager.Selection{})
 	if err != nil {
 		panic(err)
 	}
-	configMaps, err := manager.Informer[*corev1.ConfigMap](m, manager.Source{LabelSelector: "paint=yes"})
+	configMaps, err := manager.Informer[*corev1.ConfigMap](m, manager.Selection{LabelSelector: "paint=yes"})
 	if err != nil {
 		panic(err)
 	}

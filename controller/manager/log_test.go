@@ -35,9 +35,9 @@ func TestFailuresAreLoggedOnceBySlog(t *testing.T) {
 		require.NoError(t, server.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}))
 		var out bytes.Buffer // slog's handlers lock it
 		m := New(server.Config(), WithLogger(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn}))))
-		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		configMaps, err := Informer[*corev1.ConfigMap](m, Selection{})
 		require.NoError(t, err)
-		secrets, err := Informer[*corev1.Secret](m, Source{})
+		secrets, err := Informer[*corev1.Secret](m, Selection{})
 		require.NoError(t, err)
 		calls := 0
 		Reconcile(m, "painter", configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
@@ -86,7 +86,7 @@ func TestOptionsOfTheManagerApplyToAllMembers(t *testing.T) {
 				names = append(names, name)
 				return []informer.Option{informer.WithObserver(seen)}
 			}))
-		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		configMaps, err := Informer[*corev1.ConfigMap](m, Selection{})
 		require.NoError(t, err)
 		Reconcile(m, "painter", configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			return reconcile.Result{}, nil

@@ -112,7 +112,7 @@ func watchingSecrets(t *testing.T, opts ...Option) (m *Manager, secrets informer
 	require.NoError(t, err)
 	made := informer.New(clientset.CoreV1().Secrets(""), informer.WithName("secrets"))
 	m = New(server.Config(), opts...)
-	configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+	configMaps, err := Informer[*corev1.ConfigMap](m, Selection{})
 	require.NoError(t, err)
 	calls = &journal{}
 	Reconcile(m, "painter", configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {

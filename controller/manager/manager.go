@@ -46,7 +46,7 @@ func (e *MemberError) Unwrap() error { return e.Err }
 // Manager runs the parts of a controller program. See the package documentation for its guarantees.
 //
 // Create one with [New], add members with [Informer], [Reconcile], [Manager.Add] and
-// [Manager.AddLed], and start it with [Manager.Run].
+// [Manager.AddLeaderElected], and start it with [Manager.Run].
 type Manager struct {
 	options
 	config  *rest.Config
@@ -91,10 +91,10 @@ func New(config *rest.Config, opts ...Option) *Manager {
 // second member does not start: Ready and [Membership.Err] return an [ErrDuplicateName].
 func (m *Manager) Add(member informer.Member) *Membership { return m.add(member, false) }
 
-// AddLed adds a member that works while this process leads, or always if there is no election, such
+// AddLeaderElected adds a member that works while this process leads, or always if there is no election, such
 // as a reconciler that was made elsewhere. Its Run must return soon after ctx has ended, and must
 // be callable again.
-func (m *Manager) AddLed(member informer.Member) *Membership { return m.add(member, true) }
+func (m *Manager) AddLeaderElected(member informer.Member) *Membership { return m.add(member, true) }
 
 func (m *Manager) add(member informer.Member, led bool) *Membership {
 	p := &Membership{of: m, member: member, led: led, stopping: make(chan struct{}), done: make(chan struct{})}

@@ -28,7 +28,7 @@ func TestWhatIsLedFinishesWhileInformersRun(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(configMap("ns", "a")))
 		m := New(server.Config())
-		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		configMaps, err := Informer[*corev1.ConfigMap](m, Selection{})
 		require.NoError(t, err)
 		begun, seen := make(chan struct{}), false
 		Reconcile(m, "test", configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
@@ -53,7 +53,7 @@ func TestMembersEndInOrder(t *testing.T) {
 		var notes journal
 		m := New(nil)
 		slow := func(ctx context.Context) error { <-ctx.Done(); <-time.After(time.Minute); return nil }
-		m.AddLed(&member{name: "led", notes: &notes, run: slow})
+		m.AddLeaderElected(&member{name: "led", notes: &notes, run: slow})
 		m.Add(&member{name: "base", notes: &notes})
 		stop := start(t, m)
 		synctest.Wait()
@@ -81,11 +81,11 @@ func TestMemberThatFailsEndsAllInOrder(t *testing.T) {
 			ouch, later := errors.New("ouch"), errors.New("later")
 			fails := &member{name: "bad", notes: &notes, run: func(context.Context) error { <-time.After(time.Second); return ouch }}
 			if led {
-				m.AddLed(fails)
+				m.AddLeaderElected(fails)
 			} else {
 				m.Add(fails)
 			}
-			m.AddLed(&member{name: "led", notes: &notes, run: func(ctx context.Context) error {
+			m.AddLeaderElected(&member{name: "led", notes: &notes, run: func(ctx context.Context) error {
 				<-ctx.Done()
 				<-time.After(time.Minute)
 				return later
@@ -145,7 +145,7 @@ func TestWhatIsLedIsWaitedForIfNobodyElseLeads(t *testing.T) {
 		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		m := New(nil)
-		m.AddLed(&slow{member: member{name: "led", notes: &notes}, synced: make(chan struct{})})
+		m.AddLeaderElected(&slow{member: member{name: "led", notes: &notes}, synced: make(chan struct{})})
 		stop := start(t, m)
 		began := time.Now()
 		assert.NoError(t, m.WaitForSync(limited))
@@ -154,7 +154,7 @@ func TestWhatIsLedIsWaitedForIfNobodyElseLeads(t *testing.T) {
 
 		server := reflectortest.Start(t)
 		follower := New(nil, WithElection(newLock(t, server, "one")))
-		follower.AddLed(&slow{member: member{name: "led", notes: &notes}, synced: make(chan struct{})})
+		follower.AddLeaderElected(&slow{member: member{name: "led", notes: &notes}, synced: make(chan struct{})})
 		assert.NoError(t, follower.WaitForSync(limited), "it may never lead")
 	})
 }
@@ -162,7 +162,7 @@ func TestWhatIsLedIsWaitedForIfNobodyElseLeads(t *testing.T) {
 // candidate is a process: a manager with an informer and a reconciler.
 func candidate(t *testing.T, server *reflectortest.Server, name string, notes *journal) *Manager {
 	m := New(server.Config(), WithElection(newLock(t, server, name)))
-	configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+	configMaps, err := Informer[*corev1.ConfigMap](m, Selection{})
 	require.NoError(t, err)
 	Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 		notes.addf("%s: %s", name, key.Name)
@@ -243,7 +243,7 @@ func TestStopWithAKeyInBackOffIsNoFailure(t *testing.T) {
 		require.NoError(t, server.Create(configMap("ns", "a")))
 		core, lines := observer.New(zap.WarnLevel)
 		m := New(server.Config(), WithLogger(zap.New(core)))
-		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		configMaps, err := Informer[*corev1.ConfigMap](m, Selection{})
 		require.NoError(t, err)
 		Reconcile(m, "painter", configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			return reconcile.Result{}, errors.New("ouch")
@@ -310,7 +310,7 @@ func TestRunTakesInformersOfReconcilersThatRun(t *testing.T) {
 			return nil
 		},
 		"member of a led manager": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
-			m.AddLed(nest(secrets))
+			m.AddLeaderElected(nest(secrets))
 			return nil
 		},
 		"run before": func(t *testing.T, _ *Manager, secrets informer.Member) func() error { return start(t, secrets) },

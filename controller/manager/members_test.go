@@ -245,7 +245,7 @@ func TestInformersOfANestedManagerEndLast(t *testing.T) {
 		outer, inner, led := newFinisher(secrets.Stopped), newFinisher(secrets.Stopped), newFinisher(secrets.Stopped)
 		led.name = "led finisher"
 		within := nest(nest(secrets), inner)
-		within.AddLed(led)
+		within.AddLeaderElected(led)
 		m := nest(within, outer)
 		stop := start(t, m)
 		synctest.Wait()
@@ -324,7 +324,7 @@ func TestManagerHasMembersOfNestedManagers(t *testing.T) {
 	m := nest(nest(nest(secrets)), newFinisher(secrets.Stopped))
 	assert.True(t, m.has(secrets))
 	assert.False(t, m.has(other))
-	membership := m.AddLed(other)
+	membership := m.AddLeaderElected(other)
 	assert.True(t, m.has(other))
 	membership.Stop()
 	assert.False(t, m.has(other))
@@ -336,7 +336,7 @@ func TestRunFailsIfTwoMembersHaveOneName(t *testing.T) {
 		m := New(nil)
 		m.Add(&member{name: "fine", notes: &notes})
 		m.Add(&member{name: "twin", notes: &notes})
-		second := m.AddLed(&member{name: "twin", notes: &notes})
+		second := m.AddLeaderElected(&member{name: "twin", notes: &notes})
 		m.Add(nest()) // members without a name may have the same type
 		m.Add(nest())
 		err := m.Run(t.Context())

@@ -19,7 +19,7 @@ type Objects[T reflector.Object] struct {
 }
 
 // For returns the informer of a source, as [Informer] does, and a client of the same resource.
-func For[T reflector.Object](m *Manager, from Source) (*Objects[T], error) {
+func For[T reflector.Object](m *Manager, from Selection) (*Objects[T], error) {
 	reads, err := Informer[T](m, from)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func For[T reflector.Object](m *Manager, from Source) (*Objects[T], error) {
 //
 // owned are label selectors of objects that the cache holds whole, each with an informer of the manager.
 // A program that adds one later passes the cache of an [Informer] to [ondemand.Objects.AddOwned].
-func ByReference[T reflector.Object](m *Manager, from Source, owned ...string) (*ondemand.Objects[T], *informer.Informer[*metav1.PartialObjectMetadata], error) {
+func ByReference[T reflector.Object](m *Manager, from Selection, owned ...string) (*ondemand.Objects[T], *informer.Informer[*metav1.PartialObjectMetadata], error) {
 	if from.Resource.Empty() && from.Kind.Empty() {
 		from.Kind = kindOf[T](m.scheme)
 	}
@@ -67,7 +67,7 @@ func ByReference[T reflector.Object](m *Manager, from Source, owned ...string) (
 }
 
 // newClient returns a client of the resource of a source.
-func newClient[T reflector.Object](m *Manager, from Source) (*client.Resource[T], error) {
+func newClient[T reflector.Object](m *Manager, from Selection) (*client.Resource[T], error) {
 	m.informers.mu.Lock()
 	defer m.informers.mu.Unlock()
 	resource, err := clientLocked[T](m, from)

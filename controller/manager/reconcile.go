@@ -20,7 +20,7 @@ func Reconcile[T any](m *Manager, name string, primary *informer.Informer[T], fn
 	calls := &stopwatch{limit: m.stuck, running: map[*running]struct{}{}}
 	opts = slices.Concat([]reconcile.Option{reconcile.WithLogger(m.logger)}, m.reconciling, opts)
 	r := reconcile.New(name, primary, around(calls, fn), opts...)
-	m.AddLed(&reconciling[T]{Reconciler: r, calls: calls})
+	m.AddLeaderElected(&reconciling[T]{Reconciler: r, calls: calls})
 	return r
 }
 

@@ -20,9 +20,9 @@ import (
 // ErrNoConfig means that [Informer] was called for a manager without a config.
 var ErrNoConfig = errors.New("manager has no config: pass one to New")
 
-// Source selects the objects of an informer. The zero Source selects all objects of the kind that
+// Selection selects the objects of an informer. The zero Selection selects all objects of the kind that
 // the manager's scheme has for the Go type.
-type Source struct {
+type Selection struct {
 	// Resource is the resource of the objects. If it is empty, the manager asks the server for the
 	// resource of the kind.
 	Resource schema.GroupVersionResource
@@ -37,7 +37,7 @@ type Source struct {
 }
 
 // String describes the source, without the Go type.
-func (s Source) String() string {
+func (s Selection) String() string {
 	var parts []string
 	switch {
 	case !s.Resource.Empty():
@@ -57,7 +57,7 @@ func (s Source) String() string {
 	return strings.Join(parts, " ")
 }
 
-func (s Source) selectors() ([]reflector.Option, error) {
+func (s Selection) selectors() ([]reflector.Option, error) {
 	byLabel, err := labels.Parse(s.LabelSelector)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ type sharing struct {
 // shared is the identity of an informer.
 type shared struct {
 	of   reflect.Type
-	from Source
+	from Selection
 }
 
 // Informer returns the informer of a source. All calls with the same type and source return the
@@ -91,7 +91,7 @@ type shared struct {
 //
 // The informer has the options of [WithInformerOptions]. For one with other options, make it and
 // [Manager.Add] it.
-func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T], error) {
+func Informer[T reflector.Object](m *Manager, from Selection) (*informer.Informer[T], error) {
 	if from.Resource.Empty() && from.Kind.Empty() {
 		// So calls with and without the kind return the same informer.
 		from.Kind = kindOf[T](m.scheme)
@@ -126,7 +126,7 @@ func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T
 }
 
 // clientLocked returns the client of a source.
-func clientLocked[T reflector.Object](m *Manager, from Source) (*client.Resource[T], error) {
+func clientLocked[T reflector.Object](m *Manager, from Selection) (*client.Resource[T], error) {
 	if m.config == nil {
 		return nil, ErrNoConfig
 	}
@@ -145,7 +145,7 @@ func clientLocked[T reflector.Object](m *Manager, from Source) (*client.Resource
 	}
 	all, err := client.For[T](m.config, client.WithScheme(m.scheme), client.WithKind(from.Kind), client.WithRESTMapper(asked))
 	if errors.Is(err, client.ErrNoKind) {
-		err = fmt.Errorf("set Source.Kind with its version, or pass the scheme of the type to manager.WithScheme: %w", err)
+		err = fmt.Errorf("set Selection.Kind with its version, or pass the scheme of the type to manager.WithScheme: %w", err)
 	}
 	return all.In(from.Namespace), err
 }

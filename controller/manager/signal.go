@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// SignalError is the cause of the context of [Signals] when a signal arrives.
+// SignalError is the cause of the context of [SignalContext] when a signal arrives.
 type SignalError struct {
 	// Signal is the received signal.
 	Signal os.Signal
@@ -17,10 +17,10 @@ type SignalError struct {
 // Error names the signal.
 func (e *SignalError) Error() string { return fmt.Sprintf("got signal: %v", e.Signal) }
 
-// Signals returns a context that ends at SIGTERM or SIGINT, with a [*SignalError] as its cause. The
+// SignalContext returns a context that ends at SIGTERM or SIGINT, with a [*SignalError] as its cause. The
 // second such signal is not caught: it ends the process at once. The returned function stops
 // catching signals; call it when Run has returned.
-func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
+func SignalContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

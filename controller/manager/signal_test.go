@@ -29,7 +29,7 @@ func dieOfSignals() {
 	if os.Getenv(dies) == "" {
 		return
 	}
-	ctx, stop := Signals(context.Background())
+	ctx, stop := SignalContext(context.Background())
 	if os.Getenv(dies) == "manager" {
 		if err := runInBackOff(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -60,7 +60,7 @@ func runInBackOff(ctx context.Context) error {
 		return err
 	}
 	m := New(server.Config())
-	configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+	configMaps, err := Informer[*corev1.ConfigMap](m, Selection{})
 	if err != nil {
 		return err
 	}
@@ -114,13 +114,13 @@ func TestFirstSignalEndsTheContextAndTheSecondTheProcess(t *testing.T) {
 func TestSignalsAreGivenBack(t *testing.T) {
 	ouch := errors.New("ouch")
 	parent, end := context.WithCancelCause(t.Context())
-	ctx, stop := Signals(parent)
+	ctx, stop := SignalContext(parent)
 	defer stop()
 	end(ouch)
 	<-ctx.Done()
 	assert.Equal(t, ouch, context.Cause(ctx))
 
-	ctx, stop = Signals(t.Context())
+	ctx, stop = SignalContext(t.Context())
 	stop()
 	<-ctx.Done()
 	var got *SignalError

@@ -44,7 +44,7 @@ func TestNewLeaderMakesNothingForAnObjectThatIsGone(t *testing.T) {
 						LockConfig: resourcelock.ResourceLockConfig{Identity: id},
 					}
 					m := New(server.Config(), WithElection(lock))
-					configMaps, err := For[*corev1.ConfigMap](m, Source{})
+					configMaps, err := For[*corev1.ConfigMap](m, Selection{})
 					require.NoError(t, err)
 					Reconcile(m, "r", configMaps.Informer, func(ctx context.Context, _ store.Key, c *corev1.ConfigMap) (reconcile.Result, error) {
 						if c == nil {

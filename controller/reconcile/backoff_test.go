@@ -63,7 +63,7 @@ func TestWritesOfAFailedCallDoNotEndItsBackoff(t *testing.T) {
 		if err == nil {
 			c.Data = map[string]string{"error": text}
 			c, err = w.client.CoreV1().ConfigMaps("ns").Update(ctx, c, metav1.UpdateOptions{})
-			ExpectWrite(ctx, c)
+			RecordWrite(ctx, c)
 		}
 		return err
 	}
@@ -73,10 +73,10 @@ func TestWritesOfAFailedCallDoNotEndItsBackoff(t *testing.T) {
 			if err := secrets.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 				return err
 			}
-			ExpectDelete(ctx, old)
+			RecordDelete(ctx, old)
 		}
 		s, err := secrets.Create(ctx, secret(name, "a"), metav1.CreateOptions{})
-		ExpectWrite(ctx, s)
+		RecordWrite(ctx, s)
 		return err
 	}
 	for name, tc := range map[string]func(w *world, ctx context.Context, call int) error{
@@ -159,7 +159,7 @@ func TestWriteOfASuccessfulCallIsReconciledAtOnce(t *testing.T) {
 			c.Data = map[string]string{"call": fmt.Sprint(call)}
 			c, err := w.client.CoreV1().ConfigMaps("ns").Update(ctx, c, metav1.UpdateOptions{})
 			require.NoError(t, err)
-			ExpectWrite(ctx, c)
+			RecordWrite(ctx, c)
 			if call == 1 {
 				return Result{}, errors.New("failed")
 			}
@@ -183,7 +183,7 @@ func TestNothingIsRememberedOfAFailedKeyAfterASuccess(t *testing.T) {
 			for n := range 3 * minRemembered {
 				one := secret("s", "a")
 				one.UID, one.ResourceVersion = "u", fmt.Sprint(calls*1000+n)
-				ExpectWrite(ctx, one)
+				RecordWrite(ctx, one)
 			}
 			if calls < 4 {
 				return Result{}, errors.New("failed")
@@ -237,7 +237,7 @@ func runHistory(t *testing.T, seed uint64) {
 			own.Data = map[string]string{"call": fmt.Sprint(len(calls), randomOfCalls.Uint64())}
 			own, err = configMaps.Update(ctx, own, metav1.UpdateOptions{})
 			require.NoError(t, err)
-			ExpectWrite(ctx, own)
+			RecordWrite(ctx, own)
 			<-time.After(time.Duration(randomOfCalls.IntN(2)) * time.Second)
 		}
 		c.ended = time.Now()

@@ -11,7 +11,7 @@
 //	r := reconcile.New("foos", foos,
 //		func(ctx context.Context, key store.Key, foo *Foo) (reconcile.Result, error) {
 //			... // foo is nil if the server has none; read caches, write the differences
-//			reconcile.ExpectWrite(ctx, deployment)
+//			reconcile.RecordWrite(ctx, deployment)
 //			return reconcile.Result{}, nil
 //		},
 //		reconcile.Owns(deployments, fooKind.GroupKind()))
@@ -40,7 +40,7 @@
 //     resync. A change by another writer does so once in each back-off (queue-E11); later ones are
 //     reconciled when it ends. So a function may write its error into the status of its object. An
 //     error of [eventqueue.Permanent] is not retried. Other keys are not delayed.
-//   - reconcile-R4: If a call has reported a write with [ExpectWrite] or [ExpectDelete], the
+//   - reconcile-R4: If a call has reported a write with [RecordWrite] or [RecordDelete], the
 //     reconciler does not reconcile the key on a cache without that write. It waits for the cache
 //     for an hour if the cache is at an earlier resource version than the write, and otherwise at
 //     most as long as [WithReadYourWritesTimeout] says. Then it reconciles the key again. This also

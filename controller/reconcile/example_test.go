@@ -49,7 +49,7 @@ func ExampleNew() {
 		if err != nil {
 			return reconcile.Result{}, err // the key is retried
 		}
-		reconcile.ExpectWrite(ctx, secret) // the next call sees it
+		reconcile.RecordWrite(ctx, secret) // the next call sees it
 		created <- secret
 		return reconcile.Result{}, nil
 	}, reconcile.Owns(secrets, kind.GroupKind()))

@@ -63,7 +63,7 @@ func TestObserversAreToldWhyAndHowKeysAreReconciled(t *testing.T) {
 		calls := 0
 		r := New("maps", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			assert.Equal(t, "observer", ctx.Value(contextKey{}))
-			ExpectWrite(ctx, configMap("elsewhere")) // the call is still known
+			RecordWrite(ctx, configMap("elsewhere")) // the call is still known
 			assert.NotNil(t, callOf(ctx))
 			calls++
 			return ends[calls-1]()
@@ -165,7 +165,7 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 			Logger(ctx).Info("hello")
 			written := configMap("a")
 			written.UID, written.ResourceVersion = "u", "999999"
-			ExpectWrite(ctx, written)
+			RecordWrite(ctx, written)
 			return Result{}, eventqueue.Permanent(errors.New("ouch"))
 		}, WithLogger(zap.New(core)), WithReadYourWritesTimeout(time.Second),
 			Watch(w.secrets, func(*corev1.Secret) []store.Key { panic("ouch") }),

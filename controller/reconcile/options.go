@@ -93,7 +93,7 @@ func WithTimeout(d time.Duration) Option {
 }
 
 // WithReadYourWritesTimeout sets how long a key waits, after a call with a write, until the caches
-// show the write: see [ExpectWrite]. The key is then reconciled again, since the write may have been
+// show the write: see [RecordWrite]. The key is then reconciled again, since the write may have been
 // lost, unless the call returned an error of [eventqueue.Permanent]. The default is 30 seconds.
 //
 // The key waits longer, up to an hour, while the resource version of a cache is below that of the
@@ -117,8 +117,8 @@ func WithReadYourWritesTimeout(d time.Duration) Option {
 // [write.Patch], Status, Finalize and CreateOrUpdate do that by themselves; the methods of a
 // client.Resource do it for an object, or a patch in JSON, with a resource version. A write without
 // one may replace any state, and if it changes nothing, the server even answers with the other
-// writer's state. So its event triggers a reconcile. The event of a write that only [ExpectWrite]
-// reports does so as well, because ExpectWrite does not know what the write replaced.
+// writer's state. So its event triggers a reconcile. The event of a write that only [RecordWrite]
+// reports does so as well, because RecordWrite does not know what the write replaced.
 //
 // The watch must also have shown the state that the write replaced, and a mapping must have led from
 // that state to the same key. Events of lists, deletions, further events of the same version and

@@ -309,7 +309,7 @@ func TestHardStopEndsADrain(t *testing.T) {
 			return Result{}, ctx.Err()
 		}, WithDrainTimeout(time.Hour))
 		running, end := context.WithCancel(t.Context())
-		stoppable, hardStop := controller.WithHardStop(running)
+		stoppable, hardStop := controller.HardStopContext(running)
 		stop := w.run(runFunc(func(context.Context) error { return r.Run(stoppable) }))
 		synctest.Wait()
 		end()

@@ -95,7 +95,7 @@ func (c *call) written() []written {
 	return slices.Clone(c.writes)
 }
 
-// ExpectWrite reports that the reconcile function of ctx has created or changed an object. Pass the
+// RecordWrite reports that the reconcile function of ctx has created or changed an object. Pass the
 // object as the API server returned it. The reconciler does not reconcile the key again until the
 // caches show the object in that state or a later one. So each call sees at least the writes of the
 // call before.
@@ -109,22 +109,22 @@ func (c *call) written() []written {
 // A cache may leave an object out for another reason, such as an object outside of the namespace of
 // a generated client. The wait then ends when the cache has reached a later version, at the latest
 // with a bookmark, or as [WithReadYourWritesTimeout] says. Use package scoped for such a namespace.
-// The wait also ends when the object is deleted. In a reconciler of several clusters, ExpectWrite
+// The wait also ends when the object is deleted. In a reconciler of several clusters, RecordWrite
 // assumes that the write went to the key's cluster.
 //
-// The functions of package write and the methods of client.Resource call ExpectWrite by themselves,
+// The functions of package write and the methods of client.Resource call RecordWrite by themselves,
 // with the context that they get. Call it after a write by another client.
 //
-// ExpectWrite does nothing outside of a reconcile function, or for a nil object. It may be called
+// RecordWrite does nothing outside of a reconcile function, or for a nil object. It may be called
 // from any goroutine until the function returns.
-func ExpectWrite[S metav1.Object](ctx context.Context, object S) {
+func RecordWrite[S metav1.Object](ctx context.Context, object S) {
 	ownwrites.Report(ctx, ownwrites.Write{Object: object})
 }
 
-// ExpectDelete is [ExpectWrite] for a deleted object. Pass its last known state. The reconciler
+// RecordDelete is [RecordWrite] for a deleted object. Pass its last known state. The reconciler
 // waits until the caches do not hold the object any more, or show its deletion timestamp: it may
 // have finalizers.
-func ExpectDelete[S metav1.Object](ctx context.Context, object S) {
+func RecordDelete[S metav1.Object](ctx context.Context, object S) {
 	ownwrites.Report(ctx, ownwrites.Write{Object: object, Deleted: true})
 }
 

@@ -184,10 +184,10 @@ func TestWhatTheSelectorLeavesOutIsNotWaitedFor(t *testing.T) {
 			switch calls++; calls {
 			case 1:
 				now, err = w.client.CoreV1().Secrets("ns").Create(ctx, secret("t", "a"), metav1.CreateOptions{})
-				ExpectWrite(ctx, now)
+				RecordWrite(ctx, now)
 			case 2:
 				now, err = w.client.CoreV1().Secrets("ns").Update(ctx, secret("s", "a"), metav1.UpdateOptions{})
-				ExpectWrite(ctx, now)
+				RecordWrite(ctx, now)
 			}
 			return Result{}, err
 		}, w.ofSecrets, WithLogger(zap.New(core))))
@@ -228,7 +228,7 @@ func TestKeyWaitsForWhatIsWrittenInItsCluster(t *testing.T) {
 			got.add("b " + strconv.FormatBool(ok))
 			if ok {
 				assert.NoError(t, w.client.CoreV1().Secrets("ns").Delete(ctx, "b", metav1.DeleteOptions{}))
-				ExpectDelete(ctx, held)
+				RecordDelete(ctx, held)
 			}
 			return Result{}, nil
 		}, Watch(w.secrets, OwnerKeys[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}))))
@@ -286,7 +286,7 @@ func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
 					}
 					got.add("delete")
 					err := w.client.CoreV1().Secrets("ns").Delete(ctx, "s", metav1.DeleteOptions{})
-					ExpectDelete(ctx, held)
+					RecordDelete(ctx, held)
 					return Result{}, err
 				}, w.ofSecrets, WithReadYourWritesTimeout(time.Hour)))
 				synctest.Wait()
@@ -323,8 +323,8 @@ func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 }
 
 func TestOutsideOfACallThereIsNothingToSay(t *testing.T) {
-	ExpectWrite(t.Context(), secret("s", "a"))
-	ExpectDelete(t.Context(), secret("s", "a"))
+	RecordWrite(t.Context(), secret("s", "a"))
+	RecordDelete(t.Context(), secret("s", "a"))
 	assert.NotNil(t, Logger(t.Context()))
 }
 
@@ -335,10 +335,10 @@ func TestNothingWasWrittenIfThereIsNothing(t *testing.T) {
 		var got, failed list
 		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			var none *corev1.Secret
-			ExpectWrite(ctx, none)
-			ExpectDelete(ctx, none)
-			ExpectWrite[metav1.Object](ctx, nil)
-			ExpectWrite(ctx, &corev1.Secret{})
+			RecordWrite(ctx, none)
+			RecordDelete(ctx, none)
+			RecordWrite[metav1.Object](ctx, nil)
+			RecordWrite(ctx, &corev1.Secret{})
 			got.add(key.Name)
 			return Result{}, nil
 		}, w.ofSecrets, IgnoreOwnWrites(), WithErrorHandler(func(_ context.Context, err error) { failed.add(err.Error()) })))
@@ -360,7 +360,7 @@ func TestKeyIsReconciledAgainWhenItsWriteIsNotSeenInTime(t *testing.T) {
 			h.options = append(options, WithReadYourWritesTimeout(10*time.Second))
 			h.reconcile = func(ctx context.Context, name string) error {
 				if len(h.calls.peek()) == 1 {
-					ExpectDelete(ctx, s) // the server lost it
+					RecordDelete(ctx, s) // the server lost it
 				}
 				return nil
 			}

@@ -10,9 +10,9 @@
 //			foos := informer.New(...) // of the objects in part s.Index of s.Of
 //			return shard.Work{Caches: foos, Led: reconcile.New("foos", foos, reconcile)}, nil
 //		}))
-//	err = member.Run(ctx) // or manager.AddLed(member)
+//	err = member.Run(ctx) // or manager.AddLeaderElected(member)
 //
-// A reconcile function gets its shard from [From], and calls [Valid] before a write that must not
+// A reconcile function gets its shard from [FromContext], and calls [CheckHeld] before a write that must not
 // happen twice.
 //
 // # How it works
@@ -38,16 +38,16 @@
 //
 // # Guarantees
 //
-//   - shard-P1: One member works on a shard at a time: its [Hold] has returned before the next
+//   - shard-P1: One member works on a shard at a time: its [RunFunc] has returned before the next
 //     member begins. The conditions are below.
 //   - shard-P2: A member that cannot renew its lease tells its work to end at once, by
-//     controller.WithHardStop. It does so when the deadline has passed since it sent its last
+//     controller.HardStopContext. It does so when the deadline has passed since it sent its last
 //     successful renewal, before any other member may take its shards. A lost lease never becomes
 //     valid again, even if a late renewal reaches the server. When all its work has ended, the
 //     member joins under a new name.
-//   - shard-P3: A member gives a shard back for another member after its Hold has returned. If the
-//     Hold does not return in time, the member reports it in the log, in [Member.State] and in
-//     [Member.Ready]. It tells the Hold to end at once, and keeps the shard until the Hold returns.
+//   - shard-P3: A member gives a shard back for another member after its RunFunc has returned. If the
+//     RunFunc does not return in time, the member reports it in the log, in [Member.State] and in
+//     [Member.Ready]. It tells the RunFunc to end at once, and keeps the shard until the RunFunc returns.
 //   - shard-P4: When members no longer come or go, members hold all shards, and the shares of two
 //     members differ by one at most. No shard moves then.
 //   - shard-P5: When a member comes, shards move only to that member. When a member goes, only its
@@ -67,7 +67,7 @@
 //     context. The speeds of two clocks may differ by the rest of that time: if the work ends
 //     within 3.5 seconds, by about 10 %. The time of day does not matter.
 //   - The process does not run on after a pause longer than its lease (SIGSTOP, a machine that
-//     swaps). After such a pause, its work may still act until its timers end it. [Valid] compares
+//     swaps). After such a pause, its work may still act until its timers end it. [CheckHeld] compares
 //     the clock and returns an error at once. A request that is already on its way cannot be
 //     recalled: it needs a resource version, or a name, so that the server refuses it. The term of
 //     a [Shard] grows, and objects can record it. If the clock stands still during the pause, as in
@@ -86,12 +86,12 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, but at most one Run at a time. Each Hold runs on
+// All methods may be called from any goroutine, but at most one Run at a time. Each RunFunc runs on
 // its own goroutine.
 //
 // # Errors
 //
-// [New] rejects invalid settings. Run returns the error of a Hold that returned although its member
-// still held the shard. Other failures are retried, logged, and shown in [State]. [Hold] documents
+// [New] rejects invalid settings. Run returns the error of a RunFunc that returned although its member
+// still held the shard. Other failures are retried, logged, and shown in [State]. [RunFunc] documents
 // the effect of a panic.
 package shard

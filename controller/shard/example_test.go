@@ -39,7 +39,7 @@ func ExampleWorking() {
 		shard.Working(func(_ context.Context, s shard.Shard) (shard.Work, error) {
 			maps := informer.New(clientset.CoreV1().ConfigMaps(namespaces[s.Index]))
 			r := reconcile.New("sites", maps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
-				s, _ := shard.From(ctx)
+				s, _ := shard.FromContext(ctx)
 				fmt.Println(key, "is in shard", s)
 				sites.Done()
 				return reconcile.Result{}, nil

@@ -73,7 +73,7 @@ func TestTermThatCannotGrowIsReported(t *testing.T) {
 			terms := make(chan int, 9)
 			w.work = func(ctx context.Context, s Shard) error {
 				if s.Index == 0 {
-					terms <- s.Term
+					terms <- s.Generation
 				}
 				<-ctx.Done()
 				return nil
@@ -119,7 +119,7 @@ func TestShardThatMayBeGivenBackIsNotWorkedUnderTheSameTerm(t *testing.T) {
 		pass(time.Minute)
 		assert.Equal(t, map[string]int{"one": 2}, w.load())
 		for shard, times := range begun {
-			assert.Equal(t, 1, times, "shard %s, term %d", shard, shard.Term)
+			assert.Equal(t, 1, times, "shard %s, term %d", shard, shard.Generation)
 		}
 		require.NoError(t, one.stop())
 	})

@@ -26,7 +26,7 @@ type life struct {
 	passed  bool               // no earlier member knows another number of shards
 	waited  bool               // the log says that this life waits for earlier members
 	leaving bool
-	err     error // the error of a Hold that returned by itself
+	err     error // the error of a RunFunc that returned by itself
 	// reported has the logged problems of leases that no member wrote.
 	reported []string
 	quit     time.Time
@@ -79,9 +79,9 @@ func (l *life) receive() {
 }
 
 // run returns nil if ctx has ended. It returns an errLost or a joinError if another life should
-// follow. Otherwise it returns the error of a Hold.
+// follow. Otherwise it returns the error of a RunFunc.
 func (l *life) run(ctx context.Context) error {
-	l.working, l.hardStop = controller.WithHardStop(context.WithoutCancel(ctx))
+	l.working, l.hardStop = controller.HardStopContext(context.WithoutCancel(ctx))
 	defer l.hardStop()
 	l.asking, l.hush = context.WithCancel(context.WithoutCancel(ctx))
 	defer l.hush()
@@ -151,7 +151,7 @@ func (l *life) loop(ctx context.Context) (clean bool) {
 	}
 }
 
-// busy reports whether a Hold or a write of a shard is running.
+// busy reports whether a RunFunc or a write of a shard is running.
 func (l *life) busy() bool {
 	for _, t := range l.tenures {
 		if t.running || t.writing {

@@ -30,7 +30,7 @@ type Member struct {
 	client   coordination.LeaseInterface
 	group    Group
 	identity string
-	hold     Hold
+	hold     RunFunc
 	running  atomic.Bool
 	status   *status
 	leases   atomic.Pointer[informer.Informer[*coordinationv1.Lease]] // of the latest Run
@@ -44,7 +44,7 @@ var _ informer.Member = (*Member)(nil)
 //
 // The client needs to get, list, watch, create, update and delete leases in the namespace of the
 // group.
-func New(client coordination.LeasesGetter, group Group, identity string, hold Hold, opts ...Option) (*Member, error) {
+func New(client coordination.LeasesGetter, group Group, identity string, hold RunFunc, opts ...Option) (*Member, error) {
 	m := &Member{
 		options: options{
 			lease: DefaultLeaseDuration, deadline: DefaultRenewDeadline, period: DefaultRenewPeriod,
@@ -70,11 +70,11 @@ func randomSuffix() string { return strings.ToLower(rand.Text()[:10]) }
 // Name returns the name of the group.
 func (m *Member) Name() string { return m.group.Name }
 
-// Run takes part until ctx ends, and then gives up its shards. It waits for each [Hold] to return.
-// It tells a Hold to end at once after [WithDrainTimeout], or if the cause of ctx's end is
+// Run takes part until ctx ends, and then gives up its shards. It waits for each [RunFunc] to return.
+// It tells a RunFunc to end at once after [WithDrainTimeout], or if the cause of ctx's end is
 // [controller.ErrStopNow]. Other members take the shards one by one, as soon as each is free.
 //
-// Run returns nil, the error of a Hold that returned by itself, or [ErrRunning] if it is already
+// Run returns nil, the error of a RunFunc that returned by itself, or [ErrRunning] if it is already
 // running. It may be called again.
 func (m *Member) Run(ctx context.Context) error {
 	if !m.running.CompareAndSwap(false, true) {
@@ -138,7 +138,7 @@ func (o *options) sleep(ctx context.Context, d time.Duration) {
 // patience is the timeout of one request: two requests fit into the time until the deadline.
 func (o *options) patience() time.Duration { return (o.deadline - o.period) / 2 }
 
-// hardStopped reports whether a context ended by controller.WithHardStop.
+// hardStopped reports whether a context ended by controller.HardStopContext.
 func hardStopped(ctx context.Context) bool {
 	return errors.Is(context.Cause(ctx), controller.ErrStopNow)
 }

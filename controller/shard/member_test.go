@@ -146,7 +146,7 @@ func TestWorkIsToldHowMuchHasteThereIs(t *testing.T) {
 		require.NoError(t, one.stop())
 		assert.Equal(t, 4*time.Second, <-halted)
 
-		ctx, hardStop := controller.WithHardStop(t.Context())
+		ctx, hardStop := controller.HardStopContext(t.Context())
 		ended := make(chan error, 1)
 		two := w.member("two")
 		go func() { ended <- two.Run(ctx) }()
@@ -209,7 +209,7 @@ func TestMembersThatKnowOfAnotherNumberOfShardsWait(t *testing.T) {
 		assert.EqualValues(t, 5, waits[0].ContextMap()["shards"])
 		require.Len(t, waits[0].ContextMap()["others"], 1)
 		assert.Regexp(t, "^one.*: 2$", waits[0].ContextMap()["others"].([]any)[0])
-		assert.Regexp(t, `one\S*: 2 of 2`, maps.Collect(two.Facts())["members"])
+		assert.Regexp(t, `one\S*: 2 of 2`, maps.Collect(two.StatusItems())["members"])
 		require.NoError(t, one.stop())
 		pass(time.Second)
 		assert.Equal(t, map[string]int{"two": 5}, w.load())
@@ -255,25 +255,25 @@ func TestValidKnowsWhatNothingElseHasToldYet(t *testing.T) {
 		}
 		one, machine := w.away("one")
 		ctx := <-working
-		shard, ok := From(ctx)
+		shard, ok := FromContext(ctx)
 		assert.True(t, ok)
-		assert.Equal(t, Shard{Index: 0, Of: 1, Term: 1}, shard)
-		assert.NoError(t, Valid(ctx))
+		assert.Equal(t, Shard{Index: 0, Of: 1, Generation: 1}, shard)
+		assert.NoError(t, CheckHeld(ctx))
 		// It sleeps, and wakes up: its timers are late.
 		machine.set(func() { machine.paused = true })
 		pass(time.Minute)
 		assert.NoError(t, ctx.Err(), "nothing has told it")
 		machine.set(func() { machine.paused = false })
-		assert.ErrorIs(t, Valid(ctx), ErrNotHeld)
+		assert.ErrorIs(t, CheckHeld(ctx), ErrNotHeld)
 		next := <-working
-		assert.Error(t, Valid(ctx))
-		assert.NoError(t, Valid(next))
-		shard, _ = From(next)
-		assert.Equal(t, 2, shard.Term)
+		assert.Error(t, CheckHeld(ctx))
+		assert.NoError(t, CheckHeld(next))
+		shard, _ = FromContext(next)
+		assert.Equal(t, 2, shard.Generation)
 		require.NoError(t, one.stop())
-		assert.ErrorIs(t, Valid(next), ErrNotHeld)
-		assert.ErrorIs(t, Valid(t.Context()), ErrNotHeld)
-		_, ok = From(t.Context())
+		assert.ErrorIs(t, CheckHeld(next), ErrNotHeld)
+		assert.ErrorIs(t, CheckHeld(t.Context()), ErrNotHeld)
+		_, ok = FromContext(t.Context())
 		assert.False(t, ok)
 	})
 }
@@ -379,7 +379,7 @@ func TestFactsSayWhoHasWhat(t *testing.T) {
 		one, two := w.start("one"), w.start("two")
 		pass(time.Second)
 		has := func(m *started) map[string]string {
-			return maps.Collect(m.Facts())
+			return maps.Collect(m.StatusItems())
 		}
 		first, second := has(one), has(two)
 		assert.Equal(t, "Sharing", first["does"])

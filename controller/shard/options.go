@@ -16,7 +16,7 @@ const (
 	DefaultRenewDeadline = 10 * time.Second
 	// DefaultRenewPeriod is the time between two renewals.
 	DefaultRenewPeriod = 2 * time.Second
-	// DefaultDrainTimeout is how long a [Hold] may take before it is told to end at once.
+	// DefaultDrainTimeout is how long a [RunFunc] may take before it is told to end at once.
 	DefaultDrainTimeout = 15 * time.Second
 
 	// MaxLeaseDuration is the longest lease of a member. Members treat a longer duration as this
@@ -65,10 +65,10 @@ func WithTimes(lease, deadline, period time.Duration) Option {
 	return optionFunc(func(o *options) { o.lease, o.deadline, o.period = lease, deadline, period })
 }
 
-// WithDrainTimeout sets how long a [Hold] may take to return when the member gives up its shard.
-// After that the member tells it to end at once, by controller.WithHardStop, and reports it. The
-// member keeps the shard until the Hold has returned. The default is [DefaultDrainTimeout]. With 0
-// or less the Hold must end at once from the beginning.
+// WithDrainTimeout sets how long a [RunFunc] may take to return when the member gives up its shard.
+// After that the member tells it to end at once, by controller.HardStopContext, and reports it. The
+// member keeps the shard until the RunFunc has returned. The default is [DefaultDrainTimeout]. With 0
+// or less the RunFunc must end at once from the beginning.
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.drain = d })
 }

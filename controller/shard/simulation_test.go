@@ -65,7 +65,7 @@ type actor struct {
 	pauses  int
 }
 
-// action is one call of a Hold.
+// action is one call of a RunFunc.
 type action struct {
 	of     *actor
 	ctx    context.Context
@@ -86,7 +86,7 @@ func (a *action) actsLocked() bool {
 	if a.of.crashed || a.of.host.isPaused() {
 		return false
 	}
-	return a.pauses == a.of.pauses || Valid(a.ctx) == nil
+	return a.pauses == a.of.pauses || CheckHeld(a.ctx) == nil
 }
 
 func (h *host) isPaused() bool {
@@ -124,10 +124,10 @@ func (a *actor) hold(ctx context.Context, shard Shard) error {
 	s.active[shard.Index][one] = true
 	s.takes++
 	// Not by the random numbers of the schedule, which would depend on who comes first.
-	random := rand.New(rand.NewPCG(s.seed, uint64(a.number)<<40|uint64(shard.Index)<<32|uint64(shard.Term)))
+	random := rand.New(rand.NewPCG(s.seed, uint64(a.number)<<40|uint64(shard.Index)<<32|uint64(shard.Generation)))
 	drain := time.Duration(random.IntN(6000)) * time.Millisecond
 	stop := min(stops, time.Duration(random.IntN(2*int(stops))))
-	s.note("%s begins %s term %d", a.name, shard, shard.Term)
+	s.note("%s begins %s term %d", a.name, shard, shard.Generation)
 	s.mu.Unlock()
 	s.act(one)
 	defer func() {

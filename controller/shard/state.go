@@ -70,7 +70,7 @@ type ShardState struct {
 	Holder string
 	// Target is the incarnation that should hold it, as this member computes it.
 	Target string
-	// Held means that the Hold of this shard runs in this process. Ending means that it was told to
+	// Held means that the RunFunc of this shard runs in this process. Ending means that it was told to
 	// end, and Overdue that it did not do so in time.
 	Held, Ending, Overdue bool
 }
@@ -81,7 +81,7 @@ type status struct {
 	mu      sync.Mutex
 	state   State
 	changed chan struct{} // closed by the next change; nil if no caller waits
-	overdue time.Time     // the time since which a Hold is overdue; zero if none is
+	overdue time.Time     // the time since which a RunFunc is overdue; zero if none is
 
 	synced chan struct{}
 	once   sync.Once
@@ -142,7 +142,7 @@ func (l *life) publish(v *view, target []string, lost bool) {
 		t := l.tenures[i]
 		held[c.holder]++
 		shards[i] = ShardState{
-			Shard: Shard{Index: i, Of: len(v.claims), Term: termOf(c.lease)}, Holder: c.holder, Target: target[i],
+			Shard: Shard{Index: i, Of: len(v.claims), Generation: termOf(c.lease)}, Holder: c.holder, Target: target[i],
 			Held: t.running, Ending: t.running && (t.told || lost), Overdue: t.running && t.overdue,
 		}
 		if p := v.members[c.holder]; p != nil && p.ended {
@@ -205,7 +205,7 @@ func (l *life) reportWait(v *view) {
 		zap.String("group", l.group.Name), zap.Int("shards", l.group.Shards), zap.Strings("others", others))
 }
 
-// late records whether a Hold is overdue.
+// late records whether a RunFunc is overdue.
 func (s *status) late(overdue bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,7 +301,7 @@ func (m *Member) Ready() error {
 
 var errNotJoined = errors.New("it has no lease")
 
-// Alive returns an error if a Hold that had to end at once has not returned for the duration of a
+// Alive returns an error if a RunFunc that had to end at once has not returned for the duration of a
 // lease: no other member gets the shard before this process ends.
 func (m *Member) Alive() error {
 	now := m.clock.now()

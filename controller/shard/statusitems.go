@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Facts returns [Member.State] as names and values for package inspect: the phase, the shards that
+// StatusItems returns [Member.State] as names and values for package inspect: the phase, the shards that
 // this member works on, the shards that do not end, the shards without a holder, and the members.
-func (m *Member) Facts() iter.Seq2[string, string] {
+func (m *Member) StatusItems() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for _, fact := range m.facts() {
 			if !yield(fact[0], fact[1]) {

@@ -19,10 +19,10 @@ type tenure struct {
 	of    *life
 	shard Shard
 
-	running  bool   // the Hold has not returned
-	told     bool   // the Hold was told to end
-	overdue  bool   // the Hold did not end in time
-	version  string // of the lease when the Hold began
+	running  bool   // the RunFunc has not returned
+	told     bool   // the RunFunc was told to end
+	overdue  bool   // the RunFunc did not end in time
+	version  string // of the lease when the RunFunc began
 	give     context.CancelCauseFunc
 	hardStop func()
 	stop     func() // of the timer of the drain; nil if there is none
@@ -35,7 +35,7 @@ type tenure struct {
 	retry time.Time // when the next one at that version may be made
 }
 
-// errGiven is the cause of a Hold's context when the shard moves to another member.
+// errGiven is the cause of a RunFunc's context when the shard moves to another member.
 var errGiven = errors.New("shard is given to another member")
 
 // step takes the next step for the shard. It returns when to run again without a change; zero means
@@ -101,16 +101,16 @@ func (t *tenure) write(what string, c claim, now time.Time, write func(context.C
 	})
 }
 
-// begin calls the Hold.
+// begin calls the RunFunc.
 func (t *tenure) begin(c claim) {
-	t.shard.Term = termOf(c.lease)
+	t.shard.Generation = termOf(c.lease)
 	t.running, t.told, t.overdue, t.version = true, false, false, c.version()
 	h := &held{shard: t.shard, keeper: t.of.keeper}
 	var ctx context.Context
 	ctx, t.give = context.WithCancelCause(t.of.working)
-	ctx, t.hardStop = controller.WithHardStop(ctx)
+	ctx, t.hardStop = controller.HardStopContext(ctx)
 	ctx = context.WithValue(ctx, heldKey{}, h)
-	t.of.logger.Info("shard taken", zap.Stringer("shard", h.shard), zap.Int("term", h.shard.Term))
+	t.of.logger.Info("shard taken", zap.Stringer("shard", h.shard), zap.Int("term", h.shard.Generation))
 	t.of.tasks.Go(func() {
 		err := error(&eventqueue.PanicError{Value: eventqueue.ErrAbandoned}) // Goexit
 		defer func() {
@@ -122,7 +122,7 @@ func (t *tenure) begin(c claim) {
 	})
 }
 
-// end tells the Hold to end.
+// end tells the RunFunc to end.
 func (t *tenure) end(cause error) {
 	t.told = true
 	late := func() {
@@ -142,7 +142,7 @@ func (t *tenure) end(cause error) {
 	t.give(cause)
 }
 
-// over reports whether a Hold was told to end.
+// over reports whether a RunFunc was told to end.
 func over(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -154,7 +154,7 @@ func over(ctx context.Context) bool {
 	}
 }
 
-// ended records that the Hold has returned.
+// ended records that the RunFunc has returned.
 func (t *tenure) ended(err error, told bool) {
 	if t.stop != nil {
 		t.stop()

@@ -11,7 +11,7 @@ type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// Work is the work of one shard, made for one [Hold].
+// Work is the work of one shard, made for one [RunFunc].
 type Work struct {
 	// Caches are the caches that Led reads, such as an informer of the shard's objects, or an
 	// manager.Manager. They end after Led. Nil means none.
@@ -23,12 +23,12 @@ type Work struct {
 // ErrNoWork means that a [Work] has no Led.
 var ErrNoWork = errors.New("nothing to run for a shard: set Work.Led")
 
-// Working returns a [Hold] that calls make for its shard and runs the result until the shard is
+// Working returns a [RunFunc] that calls make for its shard and runs the result until the shard is
 // given up. A reconciler may return its remaining keys as an *eventqueue.DrainError. The next
 // holder reconciles every key of the shard anyway: give the reconciler a short drain timeout.
 //
-// The context of the work has the shard: see [From].
-func Working(make func(ctx context.Context, s Shard) (Work, error)) Hold {
+// The context of the work has the shard: see [FromContext].
+func Working(make func(ctx context.Context, s Shard) (Work, error)) RunFunc {
 	return func(ctx context.Context, s Shard) error {
 		work, err := make(ctx, s)
 		if err != nil {

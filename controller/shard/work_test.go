@@ -65,7 +65,7 @@ func (c *calls) count(who string) (keys int) {
 }
 
 // reconciling makes the work of a member: a reconciler of the ConfigMaps of each shard.
-func (w *world) reconciling(who string, c *calls) Hold {
+func (w *world) reconciling(who string, c *calls) RunFunc {
 	clientset, err := kubernetes.NewForConfig(w.server.Config())
 	require.NoError(w, err)
 	return Working(func(_ context.Context, s Shard) (Work, error) {
@@ -74,8 +74,8 @@ func (w *world) reconciling(who string, c *calls) Hold {
 			if partOf(key, s.Of) != s.Index {
 				return reconcile.Result{}, nil
 			}
-			if got, ok := From(ctx); !ok || got != s || Valid(ctx) != nil {
-				return reconcile.Result{}, fmt.Errorf("the context is of %v, %v", got, Valid(ctx))
+			if got, ok := FromContext(ctx); !ok || got != s || CheckHeld(ctx) != nil {
+				return reconcile.Result{}, fmt.Errorf("the context is of %v, %v", got, CheckHeld(ctx))
 			}
 			c.begin(key, who)
 			defer c.end(key)

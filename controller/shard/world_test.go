@@ -32,7 +32,7 @@ type world struct {
 	mu      sync.Mutex
 	holders map[int]string // who works a shard
 	clashes []string
-	takes   int // how often a Hold began
+	takes   int // how often a RunFunc began
 }
 
 func newWorld(t *testing.T, shards int) *world {
@@ -49,7 +49,7 @@ func (w *world) client() coordination.CoordinationV1Interface {
 }
 
 // hold notes who works what.
-func (w *world) hold(who string) Hold {
+func (w *world) hold(who string) RunFunc {
 	return func(ctx context.Context, s Shard) error {
 		w.mu.Lock()
 		if other, ok := w.holders[s.Index]; ok {

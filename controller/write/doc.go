@@ -37,8 +37,8 @@
 //   - write-W2: A patch applies to one state of one object. The server refuses it with a conflict
 //     if the object was written since, or if another object has its name. So no write of another
 //     client is lost, lists included. Reconcile the key again after a conflict.
-//   - write-W3: Each write is reported to the reconciler, as by reconcile.ExpectWrite and
-//     reconcile.ExpectDelete: the next call for the key sees it. The methods of a Resource report
+//   - write-W3: Each write is reported to the reconciler, as by reconcile.RecordWrite and
+//     reconcile.RecordDelete: the next call for the key sees it. The methods of a Resource report
 //     by themselves, except for its Delete, which does not know the object.
 //   - write-W4: [Finalize] returns an object as alive only after the server has stored the
 //     finalizer. It removes the finalizer only after the cleanup has succeeded. A cleanup that

@@ -36,7 +36,7 @@ func main() {
 	address := flag.String("address", ":8080", "address of /metrics, /healthz and /readyz")
 	namespace := flag.String("namespace", "default", "namespace of the lease")
 	flag.Parse()
-	ctx, stop := manager.Signals(context.Background())
+	ctx, stop := manager.SignalContext(context.Background())
 	defer stop()
 
 	if *dnsURL == "" {
@@ -69,10 +69,10 @@ func operate(ctx context.Context, config *rest.Config, api *dns, namespace, addr
 	written := recorder.New(clientset.EventsV1(), name)
 	m.Add(written)
 	o := &operator{dns: api, events: written}
-	if o.sites, err = manager.For[*Site](m, manager.Source{Kind: siteKind}); err != nil {
+	if o.sites, err = manager.For[*Site](m, manager.Selection{Kind: siteKind}); err != nil {
 		return err
 	}
-	own := manager.Source{LabelSelector: managedBy + "=" + name}
+	own := manager.Selection{LabelSelector: managedBy + "=" + name}
 	if o.configMaps, err = manager.For[*corev1.ConfigMap](m, own); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func operate(ctx context.Context, config *rest.Config, api *dns, namespace, addr
 	if o.deployments, err = manager.For[*appsv1.Deployment](m, own); err != nil {
 		return err
 	}
-	secrets, metadata, err := manager.ByReference[*corev1.Secret](m, manager.Source{})
+	secrets, metadata, err := manager.ByReference[*corev1.Secret](m, manager.Selection{})
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (s *sample) ensure(ctx context.Context, foo *Foo) (deployment *appsv1.Deplo
 		deployment, err = resource.Update(ctx, deployment, metav1.UpdateOptions{})
 	}
 	if err == nil {
-		reconcile.ExpectWrite(ctx, deployment)
+		reconcile.RecordWrite(ctx, deployment)
 		s.recorder.Eventf(foo.reference(), corev1.EventTypeNormal, what, "Deployment %s has %d replicas", want.Name, *want.Spec.Replicas)
 	}
 	return deployment, err

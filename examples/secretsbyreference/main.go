@@ -20,7 +20,7 @@ func main() { cluster.Main(cluster.With(run, demo)) }
 
 func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	m := manager.New(c.Config)
-	ingresses, err := manager.Informer[*networkingv1.Ingress](m, manager.Source{})
+	ingresses, err := manager.Informer[*networkingv1.Ingress](m, manager.Selection{})
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	secrets, metadata, err := manager.ByReference[*corev1.Secret](m, manager.Source{})
+	secrets, metadata, err := manager.ByReference[*corev1.Secret](m, manager.Selection{})
 	if err != nil {
 		return err
 	}

@@ -107,8 +107,8 @@ func (m *namedMember) look() (shown Member) {
 		shown.Ready = true
 	}
 	if reporter, ok := m.member.(StatusReporter); ok {
-		for name, value := range reporter.Facts() {
-			shown.Facts = append(shown.Facts, StatusItem{Name: name, Value: value})
+		for name, value := range reporter.StatusItems() {
+			shown.StatusItems = append(shown.StatusItems, StatusItem{Name: name, Value: value})
 		}
 	}
 	return shown

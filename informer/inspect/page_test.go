@@ -295,7 +295,7 @@ func (m member) Ready() error                      { return m.err }
 
 type talkative struct{ member }
 
-func (talkative) Facts() iter.Seq2[string, string] {
+func (talkative) StatusItems() iter.Seq2[string, string] {
 	return maps.All(map[string]string{"colour": "<blue>"})
 }
 
@@ -309,7 +309,7 @@ func TestMembersAreReadyOrNot(t *testing.T) {
 	assert.Len(t, p.State().Members, 1)
 
 	p.AddMember("talkative", talkative{})
-	assert.Equal(t, []inspect.StatusItem{{Name: "colour", Value: "<blue>"}}, p.State().Members[1].Facts)
+	assert.Equal(t, []inspect.StatusItem{{Name: "colour", Value: "<blue>"}}, p.State().Members[1].StatusItems)
 	assert.Contains(t, get(p, "/").Body.String(), "<dt>colour</dt><dd>&lt;blue&gt;</dd>")
 }
 

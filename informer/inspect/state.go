@@ -19,8 +19,8 @@ type Member struct {
 	Ready bool   `json:"ready"`
 	// Reason is why the member is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Facts are the facts of a [StatusReporter].
-	Facts []StatusItem `json:"facts,omitempty"`
+	// StatusItems are the facts of a [StatusReporter].
+	StatusItems []StatusItem `json:"facts,omitempty"`
 }
 
 // StatusItem is a detail that a member shows about itself, for people to read.
@@ -30,9 +30,9 @@ type StatusItem struct {
 }
 
 // StatusReporter is a member that shows more about itself than its readiness, such as its shards.
-// Facts returns names and values. It may be called from any goroutine, and must be quick.
+// StatusItems returns names and values. It may be called from any goroutine, and must be quick.
 type StatusReporter interface {
-	Facts() iter.Seq2[string, string]
+	StatusItems() iter.Seq2[string, string]
 }
 
 // Informer is the state of one informer.

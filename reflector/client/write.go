@@ -86,7 +86,7 @@ func (r *Resource[T]) Patch(ctx context.Context, name string, kind types.PatchTy
 // Delete deletes the object with a name. It returns as soon as the server has accepted the
 // deletion: finalizers may keep the object. Delete does not know the object's last state, so it does
 // not report the deletion to a reconciler. Call write.Delete in a reconcile function, or report it
-// with reconcile.ExpectDelete.
+// with reconcile.RecordDelete.
 func (r *Resource[T]) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
 	resource, namespace, err := r.place(ctx, "")
 	if err != nil {

@@ -102,7 +102,7 @@ type pickyOptions struct {
 
 func newPicky() *pickyOptions {
 	o := &pickyOptions{}
-	o.Options = Options[*object]{Codec: picky{JSON[*object]()}, ErrorHook: o.hook}
+	o.Options = Options[*object]{Codec: picky{JSON[*object]()}, ErrorHandler: o.hook}
 	return o
 }
 
@@ -150,8 +150,8 @@ func TestObjectThatCannotBeEncodedStopsNoOther(t *testing.T) {
 	state := s.State()
 	assert.True(t, state.Lasting)
 	assert.Zero(t, state.Unwritten)
-	assert.Equal(t, 2, state.Lacking)
-	assert.Equal(t, []store.Key{keyOf("a"), keyOf("d")}, state.LackingKeys)
+	assert.Equal(t, 2, state.Unencoded)
+	assert.Equal(t, []store.Key{keyOf("a"), keyOf("d")}, state.UnencodedKeys)
 	lacks(t, s.Close(), keyOf("a"), 1)
 
 	next := openPicky(t, path, newPicky())
@@ -195,8 +195,8 @@ func TestVersionComesBackWithTheLastObjectThatIsLacking(t *testing.T) {
 			require.NoError(t, mend(s))
 			require.NoError(t, s.Flush())
 			assert.Equal(t, "15", s.saved.Version)
-			assert.Zero(t, s.State().Lacking)
-			assert.Empty(t, s.State().LackingKeys)
+			assert.Zero(t, s.State().Unencoded)
+			assert.Empty(t, s.State().UnencodedKeys)
 			want := held(s)
 			require.NoError(t, s.Close())
 			assert.Equal(t, want, held(openPicky(t, path, newPicky())))
@@ -270,7 +270,7 @@ func TestWhatIsLackingSurvivesATransactionThatFailedAtItsVeryEnd(t *testing.T) {
 	failAfterCommit(s, 1)
 	require.ErrorContains(t, s.Flush(), "no fsync")
 	require.NoError(t, s.flush(false))
-	assert.Equal(t, 1, s.State().Lacking)
+	assert.Equal(t, 1, s.State().Unencoded)
 	assert.Empty(t, s.saved.Version)
 	assert.Equal(t, 1, s.saved.Objects)
 }
@@ -286,9 +286,9 @@ func TestRunKeepsItsPaceWhateverCannotBeEncoded(t *testing.T) {
 			require.NoError(t, s.Add(worse(fmt.Sprint(n), "1", fmt.Sprint(n+10))))
 			<-time.After(DefaultDelay)
 			synctest.Wait()
-			require.Equal(t, n+1, s.State().Lacking)
+			require.Equal(t, n+1, s.State().Unencoded)
 		}
-		assert.Len(t, s.State().LackingKeys, maxNamed)
+		assert.Len(t, s.State().UnencodedKeys, maxNamed)
 		cancel()
 		lacks(t, <-ended, keyOf("0"), 19)
 	})

@@ -63,7 +63,7 @@
 //   - persist-P6: The store writes no Secret to a file unless AllowSecrets says so.
 //   - persist-P7: Only Run works in the background.
 //   - persist-P8: An object that cannot be encoded does not stop the others: the error handler and
-//     [State].Lacking report it. The file has the last state that could be encoded, or none. Until
+//     [State].Unencoded report it. The file has the last state that could be encoded, or none. Until
 //     that changes, the file has no version for the object's scope, so that the next process lists
 //     the scope and finds the differences. The store tries again when the object changes, in Flush
 //     and Close, and when Run ends.

@@ -140,7 +140,7 @@ func (m *model) written(err error) {
 		if o.Payload == bad {
 			lack, ok := errors.AsType[*EncodeError](err)
 			require.True(m.t, ok, "%v", err)
-			require.Equal(m.t, m.s.State().Lacking, lack.More+1)
+			require.Equal(m.t, m.s.State().Unencoded, lack.More+1)
 			return
 		}
 	}

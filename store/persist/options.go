@@ -49,11 +49,11 @@ type Options[T any] struct {
 	// default, for 0 or less, is [DefaultMaxUnwritten].
 	MaxUnwritten int
 
-	// ErrorHook is called with each failure to write, a [*FileError], from the goroutine that
+	// ErrorHandler is called with each failure to write, a [*FileError], from the goroutine that
 	// writes. If the FileError wraps an [*EncodeError], the store wrote everything except for some
 	// objects that cannot be encoded. The hook must be quick and must not write to the store; it
 	// may close it. The default does nothing.
-	ErrorHook func(error)
+	ErrorHandler func(error)
 
 	chunk int // defaultChunk, except in tests
 }
@@ -75,8 +75,8 @@ func (o Options[T]) withDefaults() (Options[T], error) {
 	if o.chunk == 0 {
 		o.chunk = defaultChunk
 	}
-	if o.ErrorHook == nil {
-		o.ErrorHook = func(error) {}
+	if o.ErrorHandler == nil {
+		o.ErrorHandler = func(error) {}
 	}
 	if !o.AllowSecrets && (isSecretType(reflect.TypeFor[T]()) || isSecretResource(o.Resource)) {
 		return o, ErrSecret

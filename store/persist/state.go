@@ -22,11 +22,11 @@ type State struct {
 	Lasting bool
 	Err     error
 
-	// Lacking is the number of objects whose current state is not in the file, because the codec
-	// could not encode it: see persist-P8. LackingKeys are the first ten of their keys, in
+	// Unencoded is the number of objects whose current state is not in the file, because the codec
+	// could not encode it: see persist-P8. UnencodedKeys are the first ten of their keys, in
 	// order; they are read-only. The file has all other objects.
-	Lacking     int
-	LackingKeys []store.Key
+	Unencoded     int
+	UnencodedKeys []store.Key
 
 	// Written is the time of the last write; zero if there was none.
 	Written time.Time

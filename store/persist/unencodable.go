@@ -43,7 +43,7 @@ func (f failures) error() error {
 	return &EncodeError{Key: first, Err: f[first], More: len(f) - 1}
 }
 
-// maxNamed is the largest number of keys in State.LackingKeys.
+// maxNamed is the largest number of keys in State.UnencodedKeys.
 const maxNamed = 10
 
 // noteLacking records the objects that the file lacks after a batch was written. The caller holds

@@ -195,7 +195,7 @@ func (nobody[T]) Commit(*store.Commit[T]) {}
 func (s *Store[T]) flush(all bool) error {
 	err := s.transact(all)
 	if err != nil && !errors.Is(err, ErrClosed) {
-		s.options.ErrorHook(err) // may close the store
+		s.options.ErrorHandler(err) // may close the store
 	}
 	return err
 }
@@ -259,7 +259,7 @@ func (s *Store[T]) settle(batch pending[T], w writer[T], err error) error {
 	defer s.mu.Unlock()
 	s.flight = pending[T]{}
 	s.state.Lasting, s.state.Err = err == nil, err
-	s.state.Lacking, s.state.LackingKeys = len(s.lacking), s.named
+	s.state.Unencoded, s.state.UnencodedKeys = len(s.lacking), s.named
 	if err == nil {
 		s.state.Written = time.Now()
 		s.written += w.records

@@ -182,7 +182,7 @@ func TestFileThatCannotGrowStopsNothing(t *testing.T) {
 		path := fresh(t)
 		var mu sync.Mutex
 		var failures []error
-		s, err := Open(path, store.ObjectKey[*object], Options[*object]{MaxUnwritten: 64 << 10, ErrorHook: func(err error) {
+		s, err := Open(path, store.ObjectKey[*object], Options[*object]{MaxUnwritten: 64 << 10, ErrorHandler: func(err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			failures = append(failures, err)
@@ -393,7 +393,7 @@ func TestCodecThatEndsTheGoroutineLosesNothing(t *testing.T) {
 func TestErrorHookMayCloseTheStore(t *testing.T) {
 	var s *Store[*object]
 	called := 0
-	s, err := Open(fresh(t), store.ObjectKey[*object], Options[*object]{Codec: failing{}, ErrorHook: func(error) {
+	s, err := Open(fresh(t), store.ObjectKey[*object], Options[*object]{Codec: failing{}, ErrorHandler: func(error) {
 		called++
 		assert.Error(t, s.Close())
 	}})

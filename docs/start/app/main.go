@@ -45,7 +45,7 @@ var (
 )
 
 func main() {
-	ctx, stop := manager.Signals(context.Background())
+	ctx, stop := manager.SignalContext(context.Background())
 	defer stop()
 	rules := clientcmd.NewDefaultClientConfigLoadingRules() // KUBECONFIG, ~/.kube/config or the pod
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
@@ -60,11 +60,11 @@ func main() {
 // run runs the operator until ctx ends.
 func run(ctx context.Context, config *rest.Config) error {
 	m := manager.New(config)
-	apps, err := manager.For[*App](m, manager.Source{Kind: appKind})
+	apps, err := manager.For[*App](m, manager.Selection{Kind: appKind})
 	if err != nil {
 		return err
 	}
-	deployments, err := manager.For[*appsv1.Deployment](m, manager.Source{})
+	deployments, err := manager.For[*appsv1.Deployment](m, manager.Selection{})
 	if err != nil {
 		return err
 	}

@@ -36,12 +36,12 @@ func newOurs(config *rest.Config, workers int, w *work) (func(context.Context) e
 
 func newOurOperator(config *rest.Config, done func(string)) (func(context.Context) error, error) {
 	m := manager.New(config)
-	applications, err := manager.Informer[*objects.Application](m, manager.Source{Resource: objects.ApplicationResource})
+	applications, err := manager.Informer[*objects.Application](m, manager.Selection{Resource: objects.ApplicationResource})
 	if err != nil {
 		return nil, err
 	}
 	resource := appsv1.SchemeGroupVersion.WithResource("deployments") // discovery would ask the server
-	deployments, err := manager.For[*appsv1.Deployment](m, manager.Source{Resource: resource})
+	deployments, err := manager.For[*appsv1.Deployment](m, manager.Selection{Resource: resource})
 	if err != nil {
 		return nil, err
 	}

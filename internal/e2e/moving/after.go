@@ -73,13 +73,13 @@ func run(ctx context.Context, config *rest.Config, gone func(context.Context, st
 	}
 	m := manager.New(config, manager.WithElection(lock))
 	s := &sites{Interface: clientset, gone: gone}
-	if s.sites, err = manager.Informer[*corev1.ConfigMap](m, manager.Source{}); err != nil {
+	if s.sites, err = manager.Informer[*corev1.ConfigMap](m, manager.Selection{}); err != nil {
 		return err
 	}
-	if s.deployments, err = manager.Informer[*appsv1.Deployment](m, manager.Source{}); err != nil {
+	if s.deployments, err = manager.Informer[*appsv1.Deployment](m, manager.Selection{}); err != nil {
 		return err
 	}
-	secrets, err := manager.Informer[*corev1.Secret](m, manager.Source{})
+	secrets, err := manager.Informer[*corev1.Secret](m, manager.Selection{})
 	if err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ func startPainter(t *testing.T, name string) *painter {
 		LockConfig: resourcelock.ResourceLockConfig{Identity: name},
 	}
 	p := &painter{Manager: manager.New(config, manager.WithElection(lock), manager.WithServer("127.0.0.1:0"))}
-	configMaps, err := manager.Informer[*corev1.ConfigMap](p.Manager, manager.Source{LabelSelector: "paint=yes"})
+	configMaps, err := manager.Informer[*corev1.ConfigMap](p.Manager, manager.Selection{LabelSelector: "paint=yes"})
 	require.NoError(t, err)
 	events := recorder.New(clientset.EventsV1(), "painter")
 	p.Add(events)

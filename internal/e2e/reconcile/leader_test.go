@@ -402,7 +402,7 @@ func (r *replica) reconcile(ctx context.Context, _ store.Key, task *corev1.Confi
 	}
 	written, err := r.write(ctx, task, done)
 	if err == nil {
-		reconcile.ExpectWrite(ctx, written)
+		reconcile.RecordWrite(ctx, written)
 	}
 	return reconcile.Result{}, err
 }

@@ -252,18 +252,18 @@ func (r *replica) reconcile(ctx context.Context, objects *informer.Informer[*uns
 	}
 	written, err := r.write(ctx, plot, done)
 	if err == nil {
-		reconcile.ExpectWrite(ctx, written)
+		reconcile.RecordWrite(ctx, written)
 	}
 	return reconcile.Result{}, err
 }
 
 // write says of a plot what has become of it.
 func (r *replica) write(ctx context.Context, plot *unstructured.Unstructured, what string) (*unstructured.Unstructured, error) {
-	if err := shard.Valid(ctx); err != nil {
+	if err := shard.CheckHeld(ctx); err != nil {
 		return nil, err
 	}
-	s, _ := shard.From(ctx)
-	patch := fmt.Appendf(nil, `{"spec":{%q:%q,%q:%q,%q:"%d"}}`, what, field(plot, wanted), author, r.Identity, term, s.Term)
+	s, _ := shard.FromContext(ctx)
+	patch := fmt.Appendf(nil, `{"spec":{%q:%q,%q:%q,%q:"%d"}}`, what, field(plot, wanted), author, r.Identity, term, s.Generation)
 	return r.plots.Patch(ctx, plot.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 }
 
