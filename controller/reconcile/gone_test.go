@@ -194,6 +194,44 @@ func TestObjectWhoseSuccessorStopsMatchingIsGone(t *testing.T) {
 	})
 }
 
+// The function fails with the second object, which then stops matching: what it has made for that one
+// must stay.
+func TestObjectThatSucceedsAnotherAndStopsMatchingIsNotGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGoneWorld(t, ofX)
+		g.create(labelled("a", "x"))
+		working, release := make(chan struct{}), make(chan struct{})
+		calls := 0
+		g.fails = func(string, bool) error {
+			calls++
+			switch calls {
+			case 1:
+				close(working)
+				<-release
+				return nil
+			case 2:
+				return errors.New("failed")
+			}
+			return nil
+		}
+		stop := g.run(g.reconciler(WithQueue(eventqueue.WithBackoff(time.Minute, time.Minute))))
+		<-working
+		g.delete(configMap("a"))
+		g.create(labelled("a", "x"))
+		synctest.Wait()
+		close(release)
+		synctest.Wait()
+		assert.Equal(t, []string{"a true", "a true"}, g.called())
+		g.update(labelled("a", "y"))
+		<-time.After(time.Hour)
+		assert.Empty(t, g.called())
+		g.delete(configMap("a"))
+		<-time.After(time.Hour)
+		assert.Empty(t, g.called(), "the watch does not show the deletion")
+		require.NoError(t, stop())
+	})
+}
+
 func TestQuestionWhetherAnObjectIsGoneIsAskedUntilItIsAnswered(t *testing.T) {
 	for name, fault := range map[string]reflectortest.Fault{
 		"forbidden":      reflectortest.Answer(403),

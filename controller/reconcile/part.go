@@ -80,8 +80,7 @@ func (r *run) read(ctx context.Context, c *call) (calls bool, err error) {
 		return true, nil
 	}
 	primary := r.sources[0]
-	var held bool
-	if c.object, held = primary.object(c.key); held {
+	if c.object = primary.object(c.key); c.object != nil {
 		return true, nil
 	}
 	ending := r.endingOf(c.key)
@@ -93,7 +92,7 @@ func (r *run) read(ctx context.Context, c *call) (calls bool, err error) {
 		return false, err
 	}
 	r.confirm(c.key)
-	c.object, _ = primary.object(c.key) // it may have come back during the request
+	c.object = primary.object(c.key) // it may have come back during the request
 	return true, nil
 }
 

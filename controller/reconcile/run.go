@@ -187,7 +187,7 @@ func (r *run) call(c *call, queue *eventqueue.Queue[store.Key]) (Result, error) 
 // back after that. No lock is held while functions of the user are called.
 func (r *run) settle(c *call, result Result, err error) {
 	writes, repeat := c.written(), !eventqueue.IsPermanent(err)
-	for _, t := range r.note(c.key, writes, r.unseen(c.key, writes), err != nil, repeat) {
+	for _, t := range r.note(c, writes, r.unseen(c.key, writes), err != nil, repeat) {
 		r.tellTriggered(t)
 		eventqueue.AddAfter(r.keys, c.key, 0, t.live)
 	}
@@ -199,7 +199,8 @@ func (r *run) settle(c *call, result Result, err error) {
 // note records the end of a call and the writes that the caches do not show yet. If repeat is true,
 // a failed key is reconciled again, and a key whose writes the caches do not show in time. note
 // returns the events of other writers during the call.
-func (r *run) note(key store.Key, writes []written, unseen []wait, failed, repeat bool) (during []trigger) {
+func (r *run) note(c *call, writes []written, unseen []wait, failed, repeat bool) (during []trigger) {
+	key := c.key
 	var heard []ownWrite
 	now := time.Now()
 	if r.ignoreOwn {
@@ -220,7 +221,7 @@ func (r *run) note(key store.Key, writes []written, unseen []wait, failed, repea
 			s.own = nil // else states of deleted keys would stay
 		}
 	}
-	if fails {
+	if fails && c.object == nil { // with an object, the function heard of what came after those that are gone
 		s.gone = s.ending.and(s.gone)
 	}
 	s.ending = ended{}

@@ -34,8 +34,8 @@ type source interface {
 	has(w written) bool
 	// selects reports whether the source may deliver events of a written object that it has.
 	selects(w written) bool
-	// object returns the object that the cache holds under a key.
-	object(key store.Key) (object any, held bool)
+	// object returns the object that the cache holds under a key, or nil.
+	object(key store.Key) any
 	// gone reports whether the object of a key is gone from the server: see [informer.Informer.Gone].
 	gone(ctx context.Context, key store.Key, deleted []types.UID) (bool, error)
 	// clusterScoped reports whether the client of the source knows that the objects have no
@@ -165,8 +165,11 @@ func (w *watching[S]) gone(ctx context.Context, key store.Key, deleted []types.U
 
 func (w *watching[S]) clusterScoped() bool { return w.informer.ClusterScoped() }
 
-func (w *watching[S]) object(key store.Key) (object any, held bool) {
-	return w.informer.Cache().Get(key)
+func (w *watching[S]) object(key store.Key) any {
+	if object, held := w.informer.Cache().Get(key); held {
+		return object
+	}
+	return nil
 }
 
 func (w *watching[S]) of() anyInformer { return w.informer }
