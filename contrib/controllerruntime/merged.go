@@ -2,6 +2,7 @@ package controllerruntime
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -37,7 +38,9 @@ type merged struct {
 	refused bool               // the versions cannot be compared
 	filled  chan struct{}      // closed once the cache has the first objects
 
-	whole keySet // what is shown whole
+	// whole has the objects that are shown whole. It is written with into. An index of into could not
+	// tell them: an object that has no more than metadata does not change there when it becomes whole.
+	whole *store.Cache[client.Object]
 }
 
 // source is the cache of one watch.
@@ -59,28 +62,6 @@ type running struct {
 	parts sync.WaitGroup
 }
 
-// keySet is a set of keys that is safe for concurrent use.
-type keySet struct {
-	mu  sync.RWMutex // protects all
-	all map[store.Key]bool
-}
-
-func (s *keySet) has(key store.Key) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.all[key]
-}
-
-func (s *keySet) set(key store.Key, in bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if in {
-		s.all[key] = true
-	} else {
-		delete(s.all, key)
-	}
-}
-
 // labelled is an object whose transform changed its labels: ownership is decided by the labels that
 // the server knows.
 type labelled struct {
@@ -98,7 +79,7 @@ func labelsOf(object client.Object) labels.Set {
 // newMerged returns a merged without owned objects.
 func newMerged() *merged {
 	return &merged{
-		engine: byreference.New(), failed: map[store.Key]bool{}, filled: make(chan struct{}), whole: keySet{all: map[store.Key]bool{}},
+		engine: byreference.New(), failed: map[store.Key]bool{}, filled: make(chan struct{}), whole: store.New(store.ObjectKey[client.Object]),
 	}
 }
 
@@ -296,12 +277,18 @@ func (m *merged) fill() {
 	}
 	var first []client.Object
 	for key := range m.keys() {
-		if action, object := m.decide(key, false); action == byreference.ShowOwned || action == byreference.ShowMetadata {
+		action, object := m.decide(key, false)
+		if action == byreference.ShowMetadata || action == byreference.ShowOwned && m.wrote(key, m.whole.Update(object)) {
 			first = append(first, object)
-			m.whole.set(key, action == byreference.ShowOwned)
 		}
 	}
-	m.failure(m.into.Replace(first, m.metas.ResourceVersion()))
+	err := m.into.Replace(first, m.metas.ResourceVersion())
+	m.failure(err)
+	if rejected, ok := errors.AsType[*store.RejectedError](err); ok {
+		for _, r := range rejected.Rejections {
+			m.failed[r.Key] = true
+		}
+	}
 	close(m.filled)
 }
 
@@ -333,26 +320,32 @@ func (m *merged) show(key store.Key, change *store.Change[client.Object], lost b
 	action, object := m.decide(key, lost)
 	shown, is := m.shown.Get(key)
 	delete(m.failed, key)
-	switch {
-	case action == byreference.Keep:
+	if action == byreference.Keep {
 		return
+	}
+	recreated := action != byreference.Remove && is && shown.GetUID() != object.GetUID()
+	if _, held := m.whole.Get(key); held && (recreated || action != byreference.ShowOwned) {
+		m.failure(m.whole.DeleteKey(key))
+	}
+	switch {
 	case action == byreference.Remove && change != nil && change.Type == store.Deletion && change.FinalStateKnown:
 		m.failure(m.into.Delete(shown))
-	case action == byreference.Remove:
+	case action == byreference.Remove || recreated:
 		m.failure(m.into.DeleteKey(key))
 	}
-	whole := action == byreference.ShowOwned
-	m.whole.set(key, whole)
-	if action == byreference.Remove || is && object == shown {
+	if action == byreference.Remove || action == byreference.ShowOwned && !m.wrote(key, m.whole.Update(object)) || is && object == shown {
 		return
 	}
-	if is && shown.GetUID() != object.GetUID() {
-		m.failure(m.into.DeleteKey(key))
-	}
-	if err := m.into.Update(object); err != nil {
+	m.wrote(key, m.into.Update(object))
+}
+
+// wrote reports whether a write succeeded. If not, the key is decided again after the next list.
+func (m *merged) wrote(key store.Key, err error) bool {
+	if err != nil {
 		m.failed[key] = true
 		m.failure(err)
 	}
+	return err == nil
 }
 
 func (m *merged) failure(err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -178,4 +179,69 @@ func TestSelectorWithoutAListShowsObjectsAsBefore(t *testing.T) {
 		assert.ErrorContains(t, err, "app=theirs")
 		assert.Equal(t, "2", token(t, c, "a", "other"))
 	})
+}
+
+func configMap(name, app string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"app": app}}}
+}
+
+// The metadata of an object without data, or of one whose data a transform strips, is all of it.
+func TestOwnedObjectsThatAreOnlyMetadataAreListed(t *testing.T) {
+	full := configMap("full", "theirs")
+	full.Data = map[string]string{"some": "data"}
+	for name, test := range map[string]struct {
+		object    *corev1.ConfigMap
+		transform toolscache.TransformFunc
+	}{
+		"without data": {object: configMap("full", "theirs")},
+		"stripped data": {object: full, transform: func(object any) (any, error) {
+			if c, ok := object.(*corev1.ConfigMap); ok {
+				c.Data = nil
+			}
+			return object, nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				require.NoError(t, server.Create(test.object))
+				require.NoError(t, server.Create(configMap("mine", "mine")))
+				var selectors OwnedSelectors
+				byReference := map[client.Object]Reference{&corev1.ConfigMap{}: {Owned: mine, Selectors: &selectors}}
+				c := startedWith(t, Options{ByReference: byReference}, server.Config(), cache.Options{DefaultTransform: test.transform})
+				require.NoError(t, c.IndexField(t.Context(), &corev1.ConfigMap{}, "app", func(object client.Object) []string {
+					return []string{object.GetLabels()["app"]}
+				}))
+				i, err := c.GetInformer(t.Context(), &corev1.ConfigMap{})
+				require.NoError(t, err)
+				_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { t.Error("deleted") }})
+				require.NoError(t, err)
+				of := i.(toolscache.SharedIndexInformer).GetIndexer()
+				byApp := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("app", "theirs")}
+				var list corev1.ConfigMapList
+				for range 2 {
+					synctest.Wait()
+					assert.Equal(t, []string{"a/mine"}, of.ListKeys())
+					require.NoError(t, selectors.Add(others))
+					require.NoError(t, selectors.WaitForSync(t.Context()))
+					for _, opts := range [][]client.ListOption{{}, {client.InNamespace("a")}, {byApp}, {byApp, client.InNamespace("a")}} {
+						require.NoError(t, c.List(t.Context(), &list, append(opts, client.MatchingLabels{"app": "theirs"})...))
+						require.Len(t, list.Items, 1, "%v", opts)
+						assert.Equal(t, "full", list.Items[0].Name)
+					}
+					_, ok, err := of.Get(test.object)
+					require.NoError(t, err)
+					assert.True(t, ok)
+					selectors.Remove(others)
+					require.ErrorIs(t, c.List(t.Context(), &list, client.MatchingLabels{"app": "theirs"}), ErrNotOwned)
+					found, err := of.ByIndex("field:app", "a/theirs")
+					require.NoError(t, err)
+					assert.Empty(t, found)
+					_, ok, err = of.Get(test.object)
+					require.NoError(t, err)
+					assert.False(t, ok)
+				}
+			})
+		})
+	}
 }

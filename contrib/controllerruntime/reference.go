@@ -32,6 +32,7 @@ type referenceInformer struct {
 
 	kind      schema.GroupVersionKind
 	merged    *merged
+	indexer   *clientgo.Indexer[client.Object] // of the owned objects
 	whole     *ondemand.Objects[client.Object]
 	selectors *OwnedSelectors
 
@@ -100,6 +101,7 @@ func (k *kinds) newReferenceInformer(t target, reference Reference) (*referenceI
 	i.metas = only.informer(metadata, func(object client.Object) (client.Object, error) { return stub(example, t.kind, object) })
 
 	i.merged, i.selectors = newMerged(), reference.Selectors
+	i.indexer = clientgo.AsReadOnlyIndexer(&i.merged.whole.View)
 	limits := []ondemand.Option{ondemand.WithMaxBytes(reference.MaxBytes)}
 	if reference.MaxObjects != 0 {
 		limits = append(limits, ondemand.WithMaxObjects(reference.MaxObjects))
@@ -123,7 +125,7 @@ func (k *kinds) newReferenceInformer(t target, reference Reference) (*referenceI
 		i.merged.add(reference.Owned)
 	}
 	i.SharedIndexInformer = clientgo.AsSharedIndexInformer(shown, clientgo.WithResync(t.resync))
-	return i, i.AddIndexers(toolscache.Indexers{wholeIndex: func(any) ([]string, error) { return []string{""}, nil }})
+	return i, nil
 }
 
 // prepared gives an informer of owned objects the functions that this one has.
@@ -247,26 +249,17 @@ func (i *referenceInformer) SetWatchErrorHandlerWithContext(handler toolscache.W
 
 // AddIndexers adds indexes of the owned objects.
 func (i *referenceInformer) AddIndexers(indexers toolscache.Indexers) error {
-	ofWhole := toolscache.Indexers{}
-	for name, fn := range indexers {
-		ofWhole[name] = func(object any) ([]string, error) {
-			o, ok := object.(client.Object)
-			if ok && !i.merged.whole.has(store.Key{Namespace: o.GetNamespace(), Name: o.GetName()}) {
-				return nil, nil
-			}
-			return fn(object)
-		}
+	if i.IsStopped() {
+		return i.SharedIndexInformer.AddIndexers(indexers) // returns an error
 	}
-	return i.SharedIndexInformer.AddIndexers(ofWhole)
+	return i.indexer.AddIndexers(indexers)
 }
 
 // GetStore returns the owned and the requested objects.
 func (i *referenceInformer) GetStore() toolscache.Store { return i.GetIndexer() }
 
 // GetIndexer returns the owned and the requested objects.
-func (i *referenceInformer) GetIndexer() toolscache.Indexer {
-	return referenceIndexer{i.SharedIndexInformer.GetIndexer(), i}
-}
+func (i *referenceInformer) GetIndexer() toolscache.Indexer { return referenceIndexer{i.indexer, i} }
 
 // refusing is an informer that controller-runtime cannot use: the error of SetTransform becomes the
 // error of the read or of GetInformer.

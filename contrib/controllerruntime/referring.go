@@ -7,12 +7,12 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/informer/ondemand"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -79,8 +79,8 @@ func text(opts *client.ListOptions) string {
 
 // referenceIndexer reads the owned objects, and by key also the requested ones.
 type referenceIndexer struct {
-	toolscache.Indexer
-	of *referenceInformer
+	*clientgo.Indexer[client.Object] // of the owned objects, as handlers know them
+	of                               *referenceInformer
 }
 
 // GetByKey returns an object, or a notHeldError if it has to be requested first.
@@ -95,28 +95,9 @@ func (x referenceIndexer) GetByKey(text string) (any, bool, error) {
 	return nil, false, &notHeldError{of: x.of, key: key}
 }
 
-// wholeIndex is an index with the owned objects.
-const wholeIndex = "kubereflector.whole"
-
-// List returns the owned objects, as handlers know them.
-func (x referenceIndexer) List() []any {
-	objects, _ := x.ByIndex(wholeIndex, "") // the index exists
-	return objects
-}
-
-// ListKeys returns the keys of the owned objects.
-func (x referenceIndexer) ListKeys() []string {
-	keys, _ := x.IndexKeys(wholeIndex, "")
-	return keys
-}
-
-// Get returns an owned object.
-func (x referenceIndexer) Get(object any) (any, bool, error) {
-	got, ok, err := x.Indexer.Get(object)
-	if o, is := got.(client.Object); is && !x.of.merged.whole.has(store.Key{Namespace: o.GetNamespace(), Name: o.GetName()}) {
-		return nil, false, err
-	}
-	return got, ok, err
+// LastStoreSyncResourceVersion returns the version of what handlers get.
+func (x referenceIndexer) LastStoreSyncResourceVersion() string {
+	return x.of.Informer().Cache().ResourceVersion()
 }
 
 // notHeldError means that an object has to be requested. Only [referringCache] sees it.
