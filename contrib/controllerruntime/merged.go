@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/byreference"
@@ -23,7 +24,8 @@ import (
 // byreference decides from all of them after each commit.
 type merged struct {
 	metas    *source
-	newOwned func(labels.Selector) *sharedInformer         // set before Run
+	place    place                                         // set before Run, as are the next two
+	newOwned func(labels.Selector) *sharedInformer         // of a selector
 	read     func(*store.View[client.Object]) (end func()) // lets Get read the objects of a source
 
 	// mu is held while the cache is written. The writers of the sources take it inside their locks.
@@ -50,6 +52,7 @@ type source struct {
 	informer *sharedInformer
 	watch    *byreference.Watch
 	selector labels.Selector // nil for the metadata
+	shown    atomic.Bool     // its first objects are shown
 	unfollow func()
 	unread   func()
 	stop     context.CancelFunc // nil unless it runs
@@ -238,6 +241,9 @@ func (p *source) Commit(commit *store.Commit[client.Object]) {
 			}
 		}
 	}
+	if !m.refused && m.isFilled() && p.watch.Synced() {
+		p.shown.Store(true)
+	}
 }
 
 // facts returns what is known of a key, and the objects that may be shown.
@@ -288,6 +294,9 @@ func (m *merged) fill() {
 		for _, r := range rejected.Rejections {
 			m.failed[r.Key] = true
 		}
+	}
+	for _, p := range m.owned {
+		p.shown.Store(true)
 	}
 	close(m.filled)
 }

@@ -3,11 +3,13 @@ package controllerruntime
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // OwnedSelectors are label selectors of owned objects that a program may add and remove while the cache
@@ -22,9 +24,9 @@ type OwnedSelectors struct {
 }
 
 // Add adds a selector. The cache lists and watches only its objects, and then holds them whole. Until
-// their list has arrived, they are shown as before: see WaitForSync. Add does nothing if there is an
-// equal selector, or if the selector selects nothing. It returns an error that wraps [ErrReference] if
-// the selector selects every object.
+// their list has arrived, they are shown as before, and a List of them returns [ErrNotOwned]: see
+// WaitForSync. Add does nothing if there is an equal selector, or if the selector selects nothing. It
+// returns an error that wraps [ErrReference] if the selector selects every object.
 func (s *OwnedSelectors) Add(selector labels.Selector) error {
 	if selector == nil || selector.Empty() {
 		return fmt.Errorf("%w: the selector of owned objects selects every object", ErrReference)
@@ -35,12 +37,14 @@ func (s *OwnedSelectors) Add(selector labels.Selector) error {
 		return nil
 	}
 	s.mu.Lock()
-	s.all = append(slices.Clone(s.all), selector)
-	running := s.informers()
+	running := slices.Collect(maps.Keys(s.running))
 	s.mu.Unlock()
 	for _, m := range running {
 		s.addTo(m, selector)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(slices.Clone(s.all), selector) // last, for listed
 	return nil
 }
 
@@ -103,13 +107,6 @@ func (s *OwnedSelectors) selectors() []labels.Selector {
 	return s.all
 }
 
-func (s *OwnedSelectors) informers() (all []*merged) {
-	for m := range s.running {
-		all = append(all, m)
-	}
-	return all
-}
-
 func (s *OwnedSelectors) addTo(m *merged, selector labels.Selector) {
 	p := m.add(selector)
 	s.mu.Lock()
@@ -142,34 +139,51 @@ func (s *OwnedSelectors) join(m *merged) (leave func()) {
 	}
 }
 
-// listed reports whether the caches that run have the list of a selector.
-func (s *OwnedSelectors) listed(selector labels.Selector) bool {
+// place is what an informer holds, or a List reads: the objects of a kind in a cache.
+type place struct {
+	cache     *kinds
+	kind      schema.GroupVersionKind
+	namespace string // empty for all
+}
+
+func (p place) overlaps(other place) bool {
+	return p.cache == other.cache && p.kind == other.kind &&
+		(p.namespace == other.namespace || p.namespace == "" || other.namespace == "")
+}
+
+// listed reports whether a List finds the objects of a selector, which is in s.all. An informer that is
+// not filled has a source of the selector already or will get it, and a List waits for it.
+func (s *OwnedSelectors) listed(selector labels.Selector, where place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, parts := range s.running {
-		for _, p := range parts {
-			if isEqual(selector)(p.selector) && !p.informer.HasSynced() {
-				return false
-			}
+	for m, parts := range s.running {
+		if m.place.overlaps(where) && m.isFilled() &&
+			!slices.ContainsFunc(parts, func(p *source) bool { return isEqual(selector)(p.selector) && p.shown.Load() }) {
+			return false
 		}
 	}
 	return true
 }
 
 // owns reports whether every object that a selector selects is held whole.
-func (r Reference) owns(selector labels.Selector) bool {
+func (r Reference) owns(selector labels.Selector, where place) bool {
 	return implies(selector, r.Owned) || slices.ContainsFunc(r.Selectors.selectors(), func(owned labels.Selector) bool {
-		return implies(selector, owned) && r.Selectors.listed(owned)
+		return implies(selector, owned) && r.Selectors.listed(owned, where)
 	})
 }
 
 // owned returns the selectors of owned objects, as text.
-func (r Reference) owned() string {
+func (r Reference) owned(where place) string {
 	var all []string
-	for _, selector := range append([]labels.Selector{r.Owned}, r.Selectors.selectors()...) {
-		if text := selector.String(); text != "" {
-			all = append(all, text)
+	if text := r.Owned.String(); text != "" {
+		all = append(all, text)
+	}
+	for _, selector := range r.Selectors.selectors() {
+		text := selector.String()
+		if !r.Selectors.listed(selector, where) {
+			text += " (not listed yet)"
 		}
+		all = append(all, text)
 	}
 	return strings.Join(all, " or ")
 }

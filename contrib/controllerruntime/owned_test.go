@@ -245,3 +245,123 @@ func TestOwnedObjectsThatAreOnlyMetadataAreListed(t *testing.T) {
 		})
 	}
 }
+
+// silent keeps the usual handler from sleeping until a time that is far away in a synctest bubble.
+func silent(context.Context, *toolscache.Reflector, error) {}
+
+// forbid lets the server answer 403 to new requests for a resource. Watches that are open go on.
+func forbid(server *reflectortest.Server, resource string) {
+	server.Inject(reflectortest.Answer(403).On("list", resource))
+	server.Inject(reflectortest.Answer(403).On("watch", resource))
+}
+
+func TestListOfAnAddedSelectorNeedsItsObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := secretServer(t)
+		var selectors OwnedSelectors
+		c := startedWith(t, byReference(Reference{Owned: mine, Selectors: &selectors}), server.Config(), cache.Options{DefaultWatchErrorHandler: silent})
+		i, err := c.GetInformer(t.Context(), &corev1.Secret{})
+		require.NoError(t, err)
+		var list corev1.SecretList
+		theirs := client.MatchingLabels{"app": "theirs"}
+		m, adding := i.(*referenceInformer).merged, false
+		newOwned := m.newOwned
+		m.newOwned = func(selector labels.Selector) *sharedInformer {
+			adding = true
+			assert.ErrorIs(t, c.List(t.Context(), &list, theirs), ErrNotOwned, "while it is added")
+			return newOwned(selector)
+		}
+		forbid(server, "secrets")
+		require.NoError(t, selectors.Add(others))
+		assert.True(t, adding)
+		synctest.Wait()
+		err = c.List(t.Context(), &list, theirs)
+		require.ErrorIs(t, err, ErrNotOwned)
+		assert.ErrorContains(t, err, `owned are "app=mine or app=theirs (not listed yet)"`)
+		require.NoError(t, c.List(t.Context(), &list, client.MatchingLabels{"app": "mine"}))
+		server.ClearFaults()
+		require.NoError(t, selectors.WaitForSync(t.Context()))
+		require.NoError(t, c.List(t.Context(), &list, theirs))
+		assert.Len(t, list.Items, 2)
+	})
+}
+
+// The first List of a kind starts its informer, and waits for all selectors that are there.
+func TestFirstListWaitsForTheSelectors(t *testing.T) {
+	for name, removed := range map[string]bool{"": false, "one is removed meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := secretServer(t)
+				forbid(server, "secrets")
+				var selectors OwnedSelectors
+				require.NoError(t, selectors.Add(others))
+				c := startedWith(t, byReference(Reference{Owned: mine, Selectors: &selectors}), server.Config(), cache.Options{DefaultWatchErrorHandler: silent})
+				var list corev1.SecretList
+				ended := make(chan error)
+				go func() { ended <- c.List(t.Context(), &list, client.MatchingLabels{"app": "theirs"}) }()
+				synctest.Wait()
+				if removed {
+					selectors.Remove(others)
+				}
+				server.ClearFaults()
+				err := <-ended
+				if removed {
+					require.ErrorIs(t, err, ErrNotOwned)
+					return
+				}
+				require.NoError(t, err)
+				assert.Len(t, list.Items, 2)
+			})
+		})
+	}
+}
+
+// RBAC forbids the objects of one kind, or in one namespace.
+func TestSelectorWithoutAListHoldsUpOnlyItsKindAndNamespace(t *testing.T) {
+	theirs := client.MatchingLabels{"app": "theirs"}
+	start := func(t *testing.T, opts cache.Options) (*reflectortest.Server, *OwnedSelectors, cache.Cache) {
+		server := secretServer(t)
+		require.NoError(t, server.Create(configMap("other", "theirs")))
+		var selectors OwnedSelectors
+		opts.DefaultWatchErrorHandler = silent
+		c := startedWith(t, Options{ByReference: map[client.Object]Reference{
+			&corev1.ConfigMap{}: {Selectors: &selectors}, &corev1.Secret{}: {Owned: mine, Selectors: &selectors},
+		}}, server.Config(), opts)
+		for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
+			_, err := c.GetInformer(t.Context(), object)
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		return server, &selectors, c
+	}
+	t.Run("kind", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			server, selectors, c := start(t, cache.Options{})
+			forbid(server, "configmaps")
+			require.NoError(t, selectors.Add(others))
+			synctest.Wait()
+			var secrets corev1.SecretList
+			require.NoError(t, c.List(t.Context(), &secrets, theirs))
+			assert.Len(t, secrets.Items, 2)
+			require.ErrorIs(t, c.List(t.Context(), &corev1.ConfigMapList{}, theirs), ErrNotOwned)
+			server.ClearFaults()
+			require.NoError(t, selectors.WaitForSync(t.Context()))
+			require.NoError(t, c.List(t.Context(), &corev1.ConfigMapList{}, theirs))
+		})
+	})
+	t.Run("namespace", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			server, selectors, c := start(t, cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}})
+			for _, verb := range []string{"list", "watch"} {
+				server.Inject(reflectortest.Answer(403).On(verb, "secrets").In("b"))
+			}
+			require.NoError(t, selectors.Add(others))
+			synctest.Wait()
+			var secrets corev1.SecretList
+			require.NoError(t, c.List(t.Context(), &secrets, theirs, client.InNamespace("a")))
+			assert.Len(t, secrets.Items, 1)
+			require.ErrorIs(t, c.List(t.Context(), &secrets, theirs, client.InNamespace("b")), ErrNotOwned)
+			require.ErrorIs(t, c.List(t.Context(), &secrets, theirs), ErrNotOwned)
+		})
+	})
+}

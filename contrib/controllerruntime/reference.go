@@ -101,6 +101,7 @@ func (k *kinds) newReferenceInformer(t target, reference Reference) (*referenceI
 	i.metas = only.informer(metadata, func(object client.Object) (client.Object, error) { return stub(example, t.kind, object) })
 
 	i.merged, i.selectors = newMerged(), reference.Selectors
+	i.merged.place = place{k, t.kind, t.namespace}
 	i.indexer = clientgo.AsReadOnlyIndexer(&i.merged.whole.View)
 	limits := []ondemand.Option{ondemand.WithMaxBytes(reference.MaxBytes)}
 	if reference.MaxObjects != 0 {

@@ -62,9 +62,21 @@ func (c *referringCache) List(ctx context.Context, list client.ObjectList, opts 
 		}
 		kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 		if reference, ok := c.kinds.references[kind]; ok {
-			if asked := (&client.ListOptions{}).ApplyOptions(opts); !reference.owns(asked.LabelSelector) {
-				return fmt.Errorf("list %s with labels %q, owned are %q: %w", kind, text(asked), reference.owned(), ErrNotOwned)
+			asked := (&client.ListOptions{}).ApplyOptions(opts)
+			where := place{c.kinds, kind, asked.Namespace}
+			check := func() error {
+				if reference.owns(asked.LabelSelector, where) {
+					return nil
+				}
+				return fmt.Errorf("list %s with labels %q, owned are %q: %w", kind, text(asked), reference.owned(where), ErrNotOwned)
 			}
+			if err := check(); err != nil {
+				return err
+			}
+			if err := c.Cache.List(ctx, list, opts...); err != nil {
+				return err
+			}
+			return check() // a selector may be removed during the read, which waits for the first list
 		}
 	}
 	return c.Cache.List(ctx, list, opts...)
