@@ -57,6 +57,8 @@ type source struct {
 	unread   func()
 	stop     context.CancelFunc // nil unless it runs
 	ended    chan struct{}
+	over     chan struct{} // closed once it is not to be waited for: it is dropped, or its run has ended
+	finish   func()        // closes over
 }
 
 // running is one call of Run.
@@ -99,7 +101,8 @@ func (m *merged) add(selector labels.Selector) *source {
 }
 
 func (m *merged) addSource(p *source) *source {
-	p.of = m
+	p.of, p.over = m, make(chan struct{})
+	p.finish = sync.OnceFunc(func() { close(p.over) })
 	m.mu.Lock()
 	p.watch = m.engine.Add(p.selector)
 	m.mu.Unlock()
@@ -116,6 +119,7 @@ func (m *merged) addSource(p *source) *source {
 
 // drop ends the watch of a selector. Its objects stay, with only their metadata.
 func (m *merged) drop(p *source) {
+	p.finish()
 	m.mu.Lock()
 	m.owned = slices.DeleteFunc(m.owned, func(other *source) bool { return other == p })
 	stop := p.stop

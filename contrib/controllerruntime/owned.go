@@ -74,8 +74,9 @@ func (s *OwnedSelectors) Remove(selector labels.Selector) {
 	}
 }
 
-// WaitForSync waits until the caches that run hold the objects of all selectors. When ctx ends, it
-// returns an error that names a selector without a list and wraps the cause.
+// WaitForSync waits until the caches that run hold the objects of all selectors. It does not wait for
+// selectors that are removed meanwhile, or for caches that stop. When ctx ends, it returns an error that
+// names a selector without a list and wraps the cause.
 func (s *OwnedSelectors) WaitForSync(ctx context.Context) error {
 	s.mu.Lock()
 	var all []*source
@@ -86,6 +87,7 @@ func (s *OwnedSelectors) WaitForSync(ctx context.Context) error {
 	for _, p := range all {
 		select {
 		case <-p.informer.Informer().Synced():
+		case <-p.over:
 		case <-ctx.Done():
 			return fmt.Errorf("the owned objects of %q are not listed: %w", p.selector, context.Cause(ctx))
 		}
@@ -135,6 +137,9 @@ func (s *OwnedSelectors) join(m *merged) (leave func()) {
 		defer s.change.Unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		for _, p := range s.running[m] {
+			p.finish()
+		}
 		delete(s.running, m)
 	}
 }

@@ -365,3 +365,35 @@ func TestSelectorWithoutAListHoldsUpOnlyItsKindAndNamespace(t *testing.T) {
 		})
 	})
 }
+
+func TestWaitForSyncEndsWithTheSelectorOrTheCache(t *testing.T) {
+	for name, end := range map[string]func(*OwnedSelectors, cache.Cache) error{
+		"the selector is removed": func(s *OwnedSelectors, _ cache.Cache) error {
+			s.Remove(others)
+			return nil
+		},
+		"the informer is removed": func(_ *OwnedSelectors, c cache.Cache) error {
+			return c.RemoveInformer(context.Background(), &corev1.Secret{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := secretServer(t)
+				var selectors OwnedSelectors
+				c := startedWith(t, byReference(Reference{Owned: mine, Selectors: &selectors}), server.Config(), cache.Options{DefaultWatchErrorHandler: silent})
+				_, err := c.GetInformer(t.Context(), &corev1.Secret{})
+				require.NoError(t, err)
+				forbid(server, "secrets")
+				require.NoError(t, selectors.Add(others))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() { ended <- selectors.WaitForSync(ctx) }()
+				synctest.Wait()
+				assert.Empty(t, ended)
+				require.NoError(t, end(&selectors, c))
+				assert.NoError(t, <-ended)
+			})
+		})
+	}
+}
