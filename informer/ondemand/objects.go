@@ -46,6 +46,11 @@ type Objects[T Object] struct {
 	end     context.CancelFunc
 	agreed  agreed[T]
 
+	// lifecycle protects ended and the begin and end of following owned caches. It is taken first: a
+	// holder waits for the writers of these caches. No reader takes it.
+	lifecycle sync.Mutex
+	ended     bool
+
 	// mu protects the fields below it. The writer of the metadata takes it inside its own lock. A
 	// holder of mu may read the metadata.
 	mu       sync.Mutex
@@ -236,9 +241,7 @@ func versionOf(object Object) store.Version {
 // caches.
 func (o *Objects[T]) Close() {
 	o.stop()
-	for _, owned := range o.agreed.views() {
-		owned.stop()
-	}
+	o.unfollow()
 	o.mu.Lock()
 	o.closed = true
 	o.end()

@@ -29,16 +29,21 @@ func NewOwned[T Object, C Client[T], M Object](clients func(namespace string) C,
 // Get answers from these caches first, and fetches only other objects. The watches that fill the caches
 // may be behind each other: see guarantee ondemand-D6, which holds for reads through Objects. None of
 // the caches may have scopes, because Objects compares their resource versions. When remove returns,
-// Objects does not read the cache any more. Neither function may be called from a follower of the
-// caches.
+// Objects does not read the cache any more. It may be called more than once. After [Objects.Close],
+// AddOwned does nothing. Neither function may be called from a follower of the caches.
 func (o *Objects[T]) AddOwned(view *store.View[T]) (remove func()) {
+	o.lifecycle.Lock()
+	defer o.lifecycle.Unlock()
+	if o.ended {
+		return func() {}
+	}
 	owned := &ownedView[T]{of: o, View: view, versions: map[store.Key]store.Version{}}
 	o.agreed.mu.Lock()
 	owned.watch = o.agreed.Add(labels.Nothing()) // what an owned watch does not have is fetched
 	o.agreed.owned = append(o.agreed.owned, owned)
 	o.agreed.mu.Unlock()
 	owned.stop = view.Follow(owned)
-	return func() {
+	return sync.OnceFunc(func() {
 		owned.stop()
 		o.agreed.mu.Lock()
 		defer o.agreed.mu.Unlock()
@@ -47,6 +52,19 @@ func (o *Objects[T]) AddOwned(view *store.View[T]) (remove func()) {
 		for key, version := range owned.versions {
 			o.raiseLocked(key, version)
 		}
+	})
+}
+
+// unfollow stops following the owned caches for good.
+func (o *Objects[T]) unfollow() {
+	o.lifecycle.Lock()
+	defer o.lifecycle.Unlock()
+	o.ended = true
+	o.agreed.mu.Lock()
+	all := slices.Clone(o.agreed.owned)
+	o.agreed.mu.Unlock()
+	for _, owned := range all {
+		owned.stop() // it waits for the cache's writer, which takes agreed.mu
 	}
 }
 
@@ -67,17 +85,11 @@ type agreed[T Object] struct {
 type ownedView[T Object] struct {
 	*store.View[T]
 	of    *Objects[T]
-	stop  func()
+	stop  func() // guarded by Objects.lifecycle; set before AddOwned returns
 	watch *byreference.Watch
 	// versions has the objects as of the last commit that it followed; guarded by agreed.mu. The cache
 	// may show the next commit already, before the follower can say what left.
 	versions map[store.Key]store.Version
-}
-
-func (a *agreed[T]) views() []*ownedView[T] {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.owned)
 }
 
 // decideLocked returns what the caches show of an object, and the owned cache with its newest state.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -152,4 +153,47 @@ func TestKindsWhoseVersionsCannotBeComparedAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, ErrVersions)
 		o.Close()
 	}
+}
+
+func TestCloseStopsAnOwnedCacheThatIsBeingAdded(t *testing.T) {
+	for range 100 {
+		metas, owned := caches(t)
+		o, err := New(Cluster(always(nil)), &metas.View)
+		require.NoError(t, err)
+		var both sync.WaitGroup
+		both.Go(func() { o.AddOwned(&owned.View) })
+		both.Go(o.Close)
+		both.Wait()
+		require.NoError(t, owned.Add(at("u", "5")))
+		for _, view := range o.agreed.owned {
+			require.Empty(t, view.versions, "it is still followed")
+		}
+	}
+}
+
+func TestOwnedCacheThatIsAddedAfterCloseIsNotFollowed(t *testing.T) {
+	metas, owned := caches(t)
+	o := owning(t, always(nil), metas, owned)
+	o.Close()
+	second := store.New(store.ObjectKey[*object])
+	remove := o.AddOwned(&second.View)
+	assert.Len(t, o.agreed.owned, 1)
+	remove()
+	remove()
+}
+
+// Between the two calls a list showed that the server was restored.
+func TestOwnedCacheIsRemovedOnce(t *testing.T) {
+	metas, owned := caches(t)
+	o := owning(t, always(nil), metas, owned)
+	require.NoError(t, metas.Replace([]*object{at("u", "3")}, "3"))
+	second := store.New(store.ObjectKey[*object])
+	require.NoError(t, second.Replace([]*object{at("u", "8")}, "8"))
+	remove := o.AddOwned(&second.View)
+	remove()
+	assert.Equal(t, 1, o.agreed.Open())
+	require.NoError(t, metas.Replace([]*object{at("u", "2")}, "2"))
+	assert.Zero(t, o.agreed.Open())
+	remove()
+	assert.Zero(t, o.agreed.Open(), "version 8 is of a lost history")
 }
