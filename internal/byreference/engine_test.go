@@ -52,6 +52,18 @@ func TestMetadataPassNoRejectedState(t *testing.T) {
 	}
 }
 
+// A cache that rejected an object of its first list is synced, but has no version yet.
+func TestMetadataWithoutAVersionHavePassedNothing(t *testing.T) {
+	e := New()
+	observe(t, e, e.Metadata(), News{})
+	e.Raise(key, store.Version{}, version("u", "9"))
+	assert.Equal(t, version("u", "9"), e.Shown(key))
+	assert.Equal(t, Keep, e.Decide(key, Facts{Shown: version("u", "9")}))
+	assert.False(t, e.Reached(key, "9", Facts{}))
+	assert.Empty(t, observe(t, e, e.Metadata(), News{Version: "8"}).Keys)
+	assert.Equal(t, []store.Key{key}, observe(t, e, e.Metadata(), News{Version: "9"}).Keys)
+}
+
 // The cache shows a later state than the one that it rejected.
 func TestMetadataWithALaterStateHavePassedTheRejectedOne(t *testing.T) {
 	e := New()

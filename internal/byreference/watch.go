@@ -10,7 +10,7 @@ import (
 type Watch struct {
 	selector labels.Selector // of the owned objects; nil for the metadata
 	synced   bool            // the first list has arrived
-	version  string          // every change up to it is received
+	version  string          // every change up to it is received; empty if that is unknown
 	// rejected has the objects that the cache rejected, with the version received before. That is
 	// empty if it is unknown.
 	rejected map[store.Key]string
@@ -82,7 +82,7 @@ func (w *Watch) received(key store.Key, version string) bool {
 			return false
 		}
 	}
-	return w.synced && !newer(version, w.version)
+	return w.synced && w.version != "" && !newer(version, w.version)
 }
 
 // newer reports whether a resource version is known to be later than another.
