@@ -25,9 +25,9 @@
 //     re-created, Get fetches it again.
 //   - ondemand-D2: If the metadata or the server does not have an object, Get returns a
 //     [*NotFoundError] and does not keep that answer. A deletion in the metadata drops the whole
-//     object at once. A change of the metadata drops an object that is now outdated. A list also
-//     drops objects that are newer than the list, because they may belong to a history that the
-//     server has lost.
+//     object at once, but not a later object of the name, which Get has returned already. A change
+//     of the metadata drops an object that is now outdated. A list also drops objects that are newer
+//     than the list, because they may belong to a history that the server has lost.
 //   - ondemand-D3: Callers that want the same object at the same time share one request. When the
 //     context of one caller ends, the others continue. When all callers have left, the request
 //     ends. If the request answers that the object does not exist, a caller that joined the request

@@ -306,6 +306,12 @@ func TestObjectThatWasCreatedAnewIsFetchedAnew(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, at("third", "10"), got)
 	require.NoError(t, cache.Delete(at("other", "9")))
+	got, err = o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	assert.Equal(t, at("third", "10"), got, "the deletion of another object says nothing about it")
+	require.NoError(t, cache.Add(at("third", "10")))
+	assert.Equal(t, 1, o.Stats().Kept)
+	require.NoError(t, cache.Delete(at("third", "11")))
 	assert.Zero(t, o.Stats().Kept, "the metadata does not have it")
 }
 

@@ -100,7 +100,11 @@ func (o *Objects[T]) decideLocked(key store.Key) (action byreference.Action, new
 		}
 	}
 	meta, _ := o.meta(key)
-	return o.agreed.Decide(key, byreference.Facts{Shown: o.agreed.Shown(key), Metadata: meta, Owned: version}), newest, version
+	action = o.agreed.Decide(key, byreference.Facts{Shown: o.agreed.Shown(key), Metadata: meta, Owned: version})
+	if o.agreed.Shown(key) == (store.Version{}) {
+		delete(o.agreed.requested, key)
+	}
+	return action, newest, version
 }
 
 // ownedObject returns an object of the caches of owned objects, unless it is outdated or deleted.
@@ -122,13 +126,11 @@ func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
 	return object, true
 }
 
-// raise notes that a requested object was read.
+// raise notes that a requested object was read. It does so without owned caches, too: one that is added
+// later may have an earlier state.
 func (o *Objects[T]) raise(key store.Key, object T) {
 	o.agreed.mu.Lock()
 	defer o.agreed.mu.Unlock()
-	if len(o.agreed.owned) == 0 {
-		return // no cache has an earlier state
-	}
 	if before := o.agreed.Shown(key); o.raiseLocked(key, versionOf(object)) != before {
 		o.agreed.requested[key] = true
 	}
@@ -161,11 +163,10 @@ func (o *Objects[T]) observeLocked(watch *byreference.Watch, news byreference.Ne
 	}
 	if again.Restored {
 		o.agreed.Forget()
+		clear(o.agreed.requested)
 	}
 	for _, key := range again.Keys {
-		if o.decideLocked(key); o.agreed.Shown(key) == (store.Version{}) {
-			delete(o.agreed.requested, key)
-		}
+		o.decideLocked(key)
 	}
 }
 

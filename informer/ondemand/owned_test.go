@@ -108,16 +108,22 @@ func TestObjectThatLeavesIsRequestedAnew(t *testing.T) {
 	assert.Zero(t, o.agreed.Open())
 }
 
-// A rejected object holds back the version of the metadata, but hides no deletion of others.
-func TestDeletionIsSeenWhileAnotherObjectIsRejected(t *testing.T) {
-	metas, owned := caches(t)
-	_, err := store.AddIndex(metas, "fails", func(o *object) []string {
+// failing makes a cache reject objects with the name bad.
+func failing(t *testing.T, cache *store.Cache[*object]) {
+	t.Helper()
+	_, err := store.AddIndex(cache, "fails", func(o *object) []string {
 		if o.Name == "bad" {
 			panic("bad")
 		}
 		return nil
 	})
 	require.NoError(t, err)
+}
+
+// A rejected object holds back the version of the metadata, but hides no deletion of others.
+func TestDeletionIsSeenWhileAnotherObjectIsRejected(t *testing.T) {
+	metas, owned := caches(t)
+	failing(t, metas)
 	b := always(at("u", "20"))
 	o := owning(t, b, metas, owned)
 	require.NoError(t, metas.Add(at("u", "5")))

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -196,4 +197,74 @@ func TestOwnedCacheIsRemovedOnce(t *testing.T) {
 	assert.Zero(t, o.agreed.Open())
 	remove()
 	assert.Zero(t, o.agreed.Open(), "version 8 is of a lost history")
+}
+
+// What was read before the cache was added counts, too.
+func TestOwnedCacheThatIsBehindAReadIsNotPreferred(t *testing.T) {
+	for name, fill := range map[string]func(*testing.T, *store.Cache[*object]){
+		"the metadata is behind": func(t *testing.T, metas *store.Cache[*object]) {
+			require.NoError(t, metas.Replace([]*object{at("u", "10")}, "10"))
+		},
+		"the metadata has no version": func(t *testing.T, metas *store.Cache[*object]) {
+			failing(t, metas)
+			require.Error(t, metas.Replace([]*object{at("u", "10"), storetest.New("ns", "bad", "v", "9")}, "10"))
+			require.Empty(t, metas.ResourceVersion())
+			require.True(t, metas.Snapshot().Synced())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			metas, owned := store.New(store.ObjectKey[*object]), store.New(store.ObjectKey[*object])
+			fill(t, metas)
+			o, err := New(Cluster(always(at("u", "12"))), &metas.View, WithMaxObjects(1))
+			require.NoError(t, err)
+			t.Cleanup(o.Close)
+			got, err := o.Get(t.Context(), aKey)
+			require.NoError(t, err)
+			require.Equal(t, "12", got.ResourceVersion)
+			require.NoError(t, owned.Replace([]*object{at("u", "11")}, "11"))
+			o.AddOwned(&owned.View)
+			got, err = o.Get(t.Context(), aKey)
+			require.NoError(t, err)
+			assert.Equal(t, "12", got.ResourceVersion)
+			require.NoError(t, owned.Update(at("u", "13")))
+			got, err = o.Get(t.Context(), aKey)
+			require.NoError(t, err)
+			assert.Equal(t, "13", got.ResourceVersion)
+		})
+	}
+}
+
+// reading is a follower that reads.
+type reading func()
+
+func (reading) Start(*store.Snapshot[*object])  {}
+func (r reading) Commit(*store.Commit[*object]) { r() }
+
+func TestRequestedVersionsAreForgottenWithTheirFloors(t *testing.T) {
+	metas, owned := caches(t)
+	var o *Objects[*object]
+	read := func() {}
+	metas.Follow(reading(func() { read() })) // before Objects hears of the commit
+	b := always(at("u", "12"))
+	o = owning(t, b, metas, owned)
+	request := func() {
+		t.Helper()
+		_, err := o.Get(t.Context(), aKey)
+		require.NoError(t, err)
+		require.Len(t, o.agreed.requested, 1)
+	}
+	require.NoError(t, metas.Add(at("u", "10")))
+	request()
+	read = func() { o.Cached(aKey) }
+	require.NoError(t, metas.Update(at("u", "12")))
+	assert.Zero(t, o.agreed.Open())
+	assert.Empty(t, o.agreed.requested, "the metadata has passed it")
+
+	b.answers = func(context.Context, string, int) (*object, error) { return at("u", "14"), nil }
+	require.NoError(t, metas.Update(at("u", "13")))
+	request()
+	require.NoError(t, owned.Replace(nil, "20"))
+	require.NoError(t, owned.Replace(nil, "11"))
+	assert.Zero(t, o.agreed.Open())
+	assert.Empty(t, o.agreed.requested, "the server was restored")
 }
