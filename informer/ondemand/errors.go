@@ -27,7 +27,8 @@ var (
 	ErrStale = errors.New("server answers with an older state than it told before")
 
 	// ErrVersions means that the resource versions of the kind cannot be compared, or that its lists
-	// have none. Then nothing says which of two answers is older, so cache the kind whole.
+	// have none. Then nothing says which of two answers is older, so cache the kind whole. The next
+	// list with a version ends it.
 	ErrVersions = byreference.ErrVersions
 
 	// ErrClosed means that [Objects.Close] was called.

@@ -81,7 +81,7 @@ func New[T Object, C Client[T], M Object](clients func(namespace string) C, meta
 		clients: func(namespace string) Client[T] { return clients(namespace) },
 		recent:  newRecent[T](limits),
 		flights: map[store.Key]*flight[T]{},
-		agreed:  agreed[T]{Engine: byreference.New(), requested: map[store.Key]bool{}},
+		agreed:  agreed[T]{Engine: byreference.New(), requested: map[store.Key]bool{}, refused: map[*byreference.Watch]error{}},
 	}
 	o.closing, o.end = context.WithCancel(context.Background())
 	o.meta = func(key store.Key) (version store.Version, known bool) {
@@ -113,9 +113,10 @@ func (o *Objects[T]) demand(key store.Key) (demand, error) {
 	defer o.agreed.mu.Unlock()
 	meta, known := o.meta(key)
 	d := demand{meta: meta, floor: o.agreed.Shown(key).ResourceVersion}
+	for _, err := range o.agreed.refused {
+		return demand{}, err // of any watch
+	}
 	switch {
-	case o.agreed.err != nil:
-		return demand{}, o.agreed.err
 	case known, d.floor != "":
 		return d, nil
 	case o.agreed.Metadata().Synced():

@@ -49,6 +49,7 @@ func (o *Objects[T]) AddOwned(view *store.View[T]) (remove func()) {
 		defer o.agreed.mu.Unlock()
 		o.agreed.owned = slices.DeleteFunc(o.agreed.owned, func(other *ownedView[T]) bool { return other == owned })
 		o.agreed.Remove(owned.watch)
+		delete(o.agreed.refused, owned.watch)
 		for key, version := range owned.versions {
 			o.raiseLocked(key, version)
 		}
@@ -78,7 +79,8 @@ type agreed[T Object] struct {
 	// requested has the keys of versions that a request returned. Unlike what a watch has delivered,
 	// such a version does not outlast a list: a server that was restored since may never reach it.
 	requested map[store.Key]bool
-	err       error // the versions cannot be compared
+	// refused has the watches with versions that cannot be compared. A later list may be better.
+	refused map[*byreference.Watch]error
 }
 
 // ownedView follows a cache of owned objects.
@@ -110,7 +112,7 @@ func (o *Objects[T]) decideLocked(key store.Key) (action byreference.Action, new
 // ownedObject returns an object of the caches of owned objects, unless it is outdated or deleted.
 func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
 	o.agreed.mu.Lock()
-	if len(o.agreed.owned) == 0 || o.agreed.err != nil {
+	if len(o.agreed.owned) == 0 || len(o.agreed.refused) > 0 {
 		o.agreed.mu.Unlock()
 		return object, false
 	}
@@ -158,8 +160,11 @@ func (o *Objects[T]) metadataChanged(news byreference.News) {
 
 func (o *Objects[T]) observeLocked(watch *byreference.Watch, news byreference.News) {
 	again, err := o.agreed.Observe(watch, news)
-	if err != nil {
-		o.agreed.err = err
+	switch {
+	case err != nil:
+		o.agreed.refused[watch] = err
+	case news.List:
+		delete(o.agreed.refused, watch)
 	}
 	if again.Restored {
 		o.agreed.Forget()

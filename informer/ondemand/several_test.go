@@ -268,3 +268,32 @@ func TestRequestedVersionsAreForgottenWithTheirFloors(t *testing.T) {
 	assert.Zero(t, o.agreed.Open())
 	assert.Empty(t, o.agreed.requested, "the server was restored")
 }
+
+func TestKindIsReadAgainWhenItsVersionsCanBeCompared(t *testing.T) {
+	metas, owned := caches(t)
+	o, err := New(Cluster(always(at("u", "5"))), &metas.View)
+	require.NoError(t, err)
+	t.Cleanup(o.Close)
+	remove := o.AddOwned(&owned.View)
+	read := func() error {
+		_, err := o.Get(t.Context(), aKey)
+		return err
+	}
+	list := func(cache *store.Cache[*object], version string) {
+		require.NoError(t, cache.Replace([]*object{at("u", "5")}, version))
+	}
+	for _, cache := range []*store.Cache[*object]{metas, owned} {
+		list(cache, "abc")
+		require.ErrorIs(t, read(), ErrVersions)
+		list(cache, "7")
+		require.NoError(t, read())
+	}
+	list(metas, "abc")
+	list(owned, "8")
+	require.ErrorIs(t, read(), ErrVersions, "the list was of another watch")
+	list(metas, "8")
+	list(owned, "abc")
+	require.ErrorIs(t, read(), ErrVersions)
+	remove()
+	require.NoError(t, read())
+}
