@@ -41,6 +41,16 @@ func ByReference[T reflector.Object](m *Manager, from Selection, owned ...string
 	if from.Resource.Empty() && from.Kind.Empty() {
 		from.Kind = kindOf[T](m.scheme)
 	}
+	whose := make([]Selection, len(owned))
+	for n, selector := range owned {
+		whose[n] = from
+		whose[n].LabelSelector = strings.Trim(from.LabelSelector+","+selector, ",")
+	}
+	for _, one := range append(whose, from) { // before the manager has any of the informers
+		if _, err := one.selectors(); err != nil {
+			return nil, nil, fmt.Errorf("informer of %s: %w", one, err)
+		}
+	}
 	objects, err := newClient[T](m, from)
 	if err != nil {
 		return nil, nil, err
@@ -53,10 +63,8 @@ func ByReference[T reflector.Object](m *Manager, from Selection, owned ...string
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, selector := range owned {
-		some := from
-		some.LabelSelector = strings.Trim(from.LabelSelector+","+selector, ",")
-		i, err := Informer[T](m, some)
+	for _, one := range whose {
+		i, err := Informer[T](m, one)
 		if err != nil {
 			whole.Close()
 			return nil, nil, err

@@ -212,5 +212,8 @@ func TestObjectsThatCannotBe(t *testing.T) {
 	assert.ErrorIs(t, err, client.ErrNoKind)
 	_, _, err = ByReference[*corev1.Secret](m, Selection{LabelSelector: "!!"})
 	assert.Error(t, err)
+	known := Selection{Resource: corev1.SchemeGroupVersion.WithResource("secrets")} // which needs no discovery
+	_, _, err = ByReference[*corev1.Secret](m, known, "app=red", "!!")
+	assert.ErrorContains(t, err, "!!")
 	assert.Empty(t, m.members)
 }
