@@ -369,7 +369,8 @@ func (w *world) decide(c config, e *Engine, changed []uint8, restored bool) erro
 		f, newest := w.facts(key)
 		f.Lost = restored
 		before := w.shown[key]
-		noticed := w.noticed || w.doomed[key]
+		// A version that counts as lost has no claim, even if the list that showed the restore had it.
+		noticed := w.noticed || w.doomed[key] || w.open[key].whole
 		switch e.Decide(keys[key], f) {
 		case ShowOwned:
 			w.shown[key] = display{newest, true}
