@@ -52,13 +52,3 @@ func lower(version, than string) bool {
 	c, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && c < 0
 }
-
-// reached reports whether one resource version is at least another. An unknown version reaches
-// nothing.
-func reached(version, wanted string) (bool, error) {
-	if version == "" {
-		return false, nil
-	}
-	c, err := resourceversion.CompareResourceVersion(version, wanted)
-	return c >= 0 && err == nil, err
-}

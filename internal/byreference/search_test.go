@@ -11,7 +11,7 @@ import (
 )
 
 var depth = flag.Int("depth", 0, "how many changes the server makes to one key in the exhaustive search, and half as many to two keys; "+
-	"0 means 3, or 2 under the race detector; 6 takes about a minute on 2 cores")
+	"0 means 3, or 2 under the race detector; 6 takes minutes on 2 cores")
 
 // TestSearch visits every course of a server with one or two objects, a watch of the metadata and two
 // owned watches. At each step one thing happens:

@@ -124,11 +124,6 @@ func (r *recorder) changes() []string {
 	return all
 }
 
-type followerFunc func(*store.Commit[*corev1.Pod])
-
-func (followerFunc) Start(*store.Snapshot[*corev1.Pod])    {}
-func (f followerFunc) Commit(c *store.Commit[*corev1.Pod]) { f(c) }
-
 // requireRefused requires that nothing was stored because of one object.
 func requireRefused(t *testing.T, err, cause error) {
 	t.Helper()

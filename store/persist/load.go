@@ -231,14 +231,6 @@ func (l *loaded[T]) restore(c *store.Cache[T]) error {
 	return nil
 }
 
-// version returns the version of an object.
-func (l *loaded[T]) version(n int) store.Version {
-	if version := l.writes[n].Version; version != (store.Version{}) {
-		return version
-	}
-	return store.VersionOf(l.writes[n].Object)
-}
-
 // restoreInto writes objects to a cache or a partition. Without a version it makes no Replace, so
 // that the reflector lists.
 func (l *loaded[T]) restoreInto(s store.BatchStore[T], which []int, version string) error {
