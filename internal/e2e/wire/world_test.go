@@ -204,8 +204,8 @@ func (t *traffic) note(r *http.Request, response *http.Response) {
 	switch query := r.URL.Query(); {
 	case query.Get("sendInitialEvents") == "true":
 		t.streams++
-	case query.Get("watch") == "" && query.Get("continue") == "":
-		t.lists++
+	case query.Get("watch") == "" && query.Get("continue") == "" && query.Get("limit") != "1" && query.Get("fieldSelector") == "":
+		t.lists++ // and no probe after a watch that broke, which is for one object
 	}
 }
 
