@@ -38,6 +38,7 @@ type world struct {
 	shown    [maxKeys]display
 	open     [maxKeys]display // of the engine; whole stands for lost
 	doomed   [maxKeys]bool    // after a restore was noticed, no watch had what is shown
+	doubtful [maxKeys]bool    // when a restore was noticed, some watch had a state of the lost history
 	noticed  bool             // the current step is a list that shows a restore
 }
 
@@ -251,11 +252,13 @@ func (w *world) take(c config, s step) error {
 	w.noticed = news.List && (now < before.position || news.Back)
 	err = w.decide(c, e, changed, again.Restored)
 	for key := range w.shown {
-		held := false
+		held, behind := false, false
 		for _, at := range w.watches {
 			held = held || at.has[key] == w.shown[key].object
+			behind = behind || at.has[key].id != 0 && w.isLost(at.has[key])
 		}
 		w.doomed[key] = w.doomed[key] || w.noticed && !held
+		w.doubtful[key] = w.doubtful[key] || w.noticed && behind
 	}
 	w.noticed = false
 	return err
@@ -369,8 +372,7 @@ func (w *world) decide(c config, e *Engine, changed []uint8, restored bool) erro
 		f, newest := w.facts(key)
 		f.Lost = restored
 		before := w.shown[key]
-		// A version that counts as lost has no claim, even if the list that showed the restore had it.
-		noticed := w.noticed || w.doomed[key] || w.open[key].whole
+		noticed := w.noticed || w.doomed[key] || w.doubtful[key]
 		switch e.Decide(keys[key], f) {
 		case ShowOwned:
 			w.shown[key] = display{newest, true}
@@ -385,7 +387,7 @@ func (w *world) decide(c config, e *Engine, changed []uint8, restored bool) erro
 			w.open[key] = display{w.shown[key].object, s.lost}
 		}
 		if w.shown[key] != before {
-			w.doomed[key] = false
+			w.doomed[key], w.doubtful[key] = false, false
 		}
 		if err := w.checkShown(c, key, before, noticed); err != nil {
 			return err
