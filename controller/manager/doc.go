@@ -15,10 +15,10 @@
 //
 // A program requests an informer by its Go type and a [Selection]. [Informer] returns the informer,
 // and [For] also a client of the same resource, for writes. [ByReference] caches only the metadata
-// of all objects, and the objects that the program reads. [Manager.Add] and [Manager.AddLeaderElected] add
-// members that were made elsewhere: anything that runs, can be waited for, and reports whether it
-// is ready. A Manager is a member, too. [New] without a config makes a manager of such members
-// only.
+// of all objects, and the objects that the program reads. [Manager.Add] and
+// [Manager.AddLeaderElected] add members that were made elsewhere: anything that runs, can be
+// waited for, and reports whether it is ready. A Manager is a member, too. [New] without a config
+// makes a manager of such members only.
 //
 // [WithLogger] takes a *slog.Logger or a *zap.Logger. client-go logs with klog, which writes to
 // standard error by default. [WithKlog] or [RouteKlog] sends these lines to a logger. A process has
@@ -44,8 +44,8 @@
 //     server: a restart of the process would not help.
 //   - manager-N6: /readyz fails while the manager does not run or is ending, and while a member
 //     that this process should run is not ready. Both pages name each member and its problem.
-//   - manager-N7: The first SIGTERM or SIGINT ends the context of [SignalContext], with the signal's name
-//     in the cause. The second one ends the process.
+//   - manager-N7: The first SIGTERM or SIGINT ends the context of [SignalContext], with the
+//     signal's name in the cause. The second one ends the process.
 //   - manager-N8: Every line that a reconciler logs, or its function by [reconcile.Logger], has the
 //     reconciler's name and the key. If an event fails in a mapping or a predicate, the key is the
 //     key of the event's object.

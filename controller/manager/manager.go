@@ -91,9 +91,9 @@ func New(config *rest.Config, opts ...Option) *Manager {
 // second member does not start: Ready and [Membership.Err] return an [ErrDuplicateName].
 func (m *Manager) Add(member informer.Member) *Membership { return m.add(member, false) }
 
-// AddLeaderElected adds a member that works while this process leads, or always if there is no election, such
-// as a reconciler that was made elsewhere. Its Run must return soon after ctx has ended, and must
-// be callable again.
+// AddLeaderElected adds a member that works while this process leads, or always if there is no
+// election, such as a reconciler that was made elsewhere. Its Run must return soon after ctx has
+// ended, and must be callable again.
 func (m *Manager) AddLeaderElected(member informer.Member) *Membership { return m.add(member, true) }
 
 func (m *Manager) add(member informer.Member, led bool) *Membership {

@@ -17,9 +17,9 @@ type SignalError struct {
 // Error names the signal.
 func (e *SignalError) Error() string { return fmt.Sprintf("got signal: %v", e.Signal) }
 
-// SignalContext returns a context that ends at SIGTERM or SIGINT, with a [*SignalError] as its cause. The
-// second such signal is not caught: it ends the process at once. The returned function stops
-// catching signals; call it when Run has returned.
+// SignalContext returns a context that ends at SIGTERM or SIGINT, with a [*SignalError] as its
+// cause. The second such signal is not caught: it ends the process at once. The returned function
+// stops catching signals; call it when Run has returned.
 func SignalContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)

@@ -244,9 +244,10 @@ func (r *Reconciler[T]) end() {
 // Run waits until the informers are synced, and until their caches are current: see
 // [WithCatchUpTimeout]. It reconciles the key of every object that they hold, and then the keys of
 // changed objects, until ctx ends. It then continues with the queued keys, for the time of
-// [WithDrainTimeout], and returns when the last call has returned. If an informer ends, Run gives up
-// the keys that wait for a cache: let the informers end after the reconciler, as package manager does. If the cause of ctx's end is [controller.ErrStopNow], Run begins no further
-// call, and the contexts of running calls end at once: see also [controller.HardStopContext].
+// [WithDrainTimeout], and returns when the last call has returned. If an informer ends, Run gives
+// up the keys that wait for a cache: let the informers end after the reconciler, as package manager
+// does. If the cause of ctx's end is [controller.ErrStopNow], Run begins no further call, and the
+// contexts of running calls end at once: see also [controller.HardStopContext].
 //
 // It returns nil if no work is left. It returns an [*eventqueue.DrainError] that names the keys
 // that had failed, waited for the caches or were not reached. It returns [controller.ErrRunning] if

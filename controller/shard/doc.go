@@ -12,8 +12,8 @@
 //		}))
 //	err = member.Run(ctx) // or manager.AddLeaderElected(member)
 //
-// A reconcile function gets its shard from [FromContext], and calls [CheckHeld] before a write that must not
-// happen twice.
+// A reconcile function gets its shard from [FromContext], and calls [CheckHeld] before a write that
+// must not happen twice.
 //
 // # How it works
 //
@@ -45,9 +45,10 @@
 //     successful renewal, before any other member may take its shards. A lost lease never becomes
 //     valid again, even if a late renewal reaches the server. When all its work has ended, the
 //     member joins under a new name.
-//   - shard-P3: A member gives a shard back for another member after its RunFunc has returned. If the
-//     RunFunc does not return in time, the member reports it in the log, in [Member.State] and in
-//     [Member.Ready]. It tells the RunFunc to end at once, and keeps the shard until the RunFunc returns.
+//   - shard-P3: A member gives a shard back for another member after its RunFunc has returned. If
+//     the RunFunc does not return in time, the member reports it in the log, in [Member.State] and
+//     in [Member.Ready]. It tells the RunFunc to end at once, and keeps the shard until the RunFunc
+//     returns.
 //   - shard-P4: When members no longer come or go, members hold all shards, and the shares of two
 //     members differ by one at most. No shard moves then.
 //   - shard-P5: When a member comes, shards move only to that member. When a member goes, only its

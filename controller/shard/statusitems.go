@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// StatusItems returns [Member.State] as names and values for package inspect: the phase, the shards that
-// this member works on, the shards that do not end, the shards without a holder, and the members.
+// StatusItems returns [Member.State] as names and values for package inspect: the phase, the shards
+// that this member works on, the shards that do not end, the shards without a holder, and the
+// members.
 func (m *Member) StatusItems() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for _, fact := range m.facts() {
