@@ -167,7 +167,7 @@ func (o *Objects[T]) observeLocked(watch *byreference.Watch, news byreference.Ne
 		delete(o.agreed.refused, watch)
 	}
 	if again.Restored {
-		o.agreed.Forget()
+		o.agreed.ForgetAll()
 		clear(o.agreed.requested)
 	}
 	for _, key := range again.Keys {
@@ -198,7 +198,9 @@ func (v *ownedView[T]) Commit(commit *store.Commit[T]) {
 		c := &commit.Changes[i]
 		if c.Type != store.Deletion {
 			v.versions[c.Key] = c.Version
-			delete(o.agreed.requested, c.Key)
+			if !newer(o.agreed.Shown(c.Key).ResourceVersion, c.Version.ResourceVersion) {
+				delete(o.agreed.requested, c.Key) // the watch has delivered it
+			}
 			continue
 		}
 		o.raiseLocked(c.Key, v.versions[c.Key])

@@ -263,6 +263,13 @@ func TestRequestedVersionsAreForgottenWithTheirFloors(t *testing.T) {
 	b.answers = func(context.Context, string, int) (*object, error) { return at("u", "14"), nil }
 	require.NoError(t, metas.Update(at("u", "13")))
 	request()
+	require.NoError(t, owned.Add(at("u", "11")))
+	assert.Len(t, o.agreed.requested, 1, "this watch is behind")
+	require.NoError(t, owned.Update(at("u", "14")))
+	assert.Empty(t, o.agreed.requested, "this watch has it")
+	b.answers = func(context.Context, string, int) (*object, error) { return at("u", "15"), nil }
+	require.NoError(t, owned.Delete(at("u", "14")))
+	request()
 	require.NoError(t, owned.Replace(nil, "20"))
 	require.NoError(t, owned.Replace(nil, "11"))
 	assert.Zero(t, o.agreed.Open())

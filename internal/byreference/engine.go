@@ -146,15 +146,11 @@ func (e *Engine) Raise(key store.Key, metadata, version store.Version) {
 	}
 }
 
-// Forget forgets what was shown: of one key, or of all keys after a restore.
-func (e *Engine) Forget(key ...store.Key) {
-	if len(key) == 0 {
-		clear(e.open)
-	}
-	for _, one := range key {
-		delete(e.open, one)
-	}
-}
+// Forget forgets what was shown of a key.
+func (e *Engine) Forget(key store.Key) { delete(e.open, key) }
+
+// ForgetAll forgets what was shown, after a restore.
+func (e *Engine) ForgetAll() { clear(e.open) }
 
 func (e *Engine) decide(key store.Key, f Facts) Action {
 	shown, metadata, owned := f.Shown, f.Metadata, f.Owned
