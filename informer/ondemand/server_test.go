@@ -25,30 +25,40 @@ func secret(name, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string][]byte{"token": []byte(value)}}
 }
 
+// serveSecrets starts a server with the Secrets a and b, and an informer of their metadata.
+func serveSecrets(t *testing.T) (server *reflectortest.Server, whole *ondemand.Objects[*corev1.Secret], stop func()) {
+	server = reflectortest.Start(t)
+	require.NoError(t, server.Create(secret("a", "1")))
+	require.NoError(t, server.Create(secret("b", "1")))
+	clients, err := kubernetes.NewForConfig(server.Config())
+	require.NoError(t, err)
+	metas, err := metadata.NewForConfig(server.Config())
+	require.NoError(t, err)
+	inf := informer.NewMetadata[corev1.Secret](metas.Resource(corev1.SchemeGroupVersion.WithResource("secrets")))
+	whole, err = ondemand.New(clients.CoreV1().Secrets, inf.Cache())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- inf.Run(ctx) }()
+	require.NoError(t, inf.WaitForSync(ctx))
+	return server, whole, func() {
+		cancel()
+		require.NoError(t, <-ended)
+		whole.Close()
+	}
+}
+
 // The whole way: a metadata informer and a clientset against a server, which counts.
 func TestSecretsOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(secret("a", "1")))
-		require.NoError(t, server.Create(secret("b", "1")))
-		clients, err := kubernetes.NewForConfig(server.Config())
-		require.NoError(t, err)
-		metas, err := metadata.NewForConfig(server.Config())
-		require.NoError(t, err)
-		inf := informer.NewMetadata[corev1.Secret](metas.Resource(corev1.SchemeGroupVersion.WithResource("secrets")))
-		whole, err := ondemand.New(clients.CoreV1().Secrets, inf.Cache())
-		require.NoError(t, err)
-		defer whole.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- inf.Run(ctx) }()
-		require.NoError(t, inf.WaitForSync(ctx))
+		server, whole, stop := serveSecrets(t)
+		defer stop()
 		gets := func() int {
 			return len(server.Requests(reflectortest.Verb("get"), reflectortest.ForResource("secrets")))
 		}
 		key := store.Key{Namespace: "default", Name: "a"}
 		read := func() string {
-			got, err := whole.Get(ctx, key)
+			got, err := whole.Get(t.Context(), key)
 			require.NoError(t, err)
 			return string(got.Data["token"])
 		}
@@ -72,15 +82,13 @@ func TestSecretsOnDemand(t *testing.T) {
 
 		require.NoError(t, server.Delete(secret("a", "")))
 		synctest.Wait()
-		_, err = whole.Get(ctx, key)
+		_, err := whole.Get(t.Context(), key)
 		_, ok := errors.AsType[*ondemand.NotFoundError](err)
 		assert.True(t, ok)
 		require.NoError(t, server.Create(secret("a", "3")))
 		synctest.Wait()
 		assert.Equal(t, "3", read())
 		assert.Equal(t, 3, gets())
-		cancel()
-		require.NoError(t, <-ended)
 	})
 }
 
@@ -88,23 +96,10 @@ func TestSecretsOnDemand(t *testing.T) {
 // differently.
 func TestObjectsAreFetchedAgainAfterARelist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(secret("a", "1")))
-		require.NoError(t, server.Create(secret("b", "1")))
-		clients, err := kubernetes.NewForConfig(server.Config())
-		require.NoError(t, err)
-		metas, err := metadata.NewForConfig(server.Config())
-		require.NoError(t, err)
-		inf := informer.NewMetadata[corev1.Secret](metas.Resource(corev1.SchemeGroupVersion.WithResource("secrets")))
-		whole, err := ondemand.New(clients.CoreV1().Secrets, inf.Cache())
-		require.NoError(t, err)
-		defer whole.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- inf.Run(ctx) }()
-		require.NoError(t, inf.WaitForSync(ctx))
+		server, whole, stop := serveSecrets(t)
+		defer stop()
 		read := func(name string) string {
-			got, err := whole.Get(ctx, store.Key{Namespace: "default", Name: name})
+			got, err := whole.Get(t.Context(), store.Key{Namespace: "default", Name: name})
 			require.NoError(t, err)
 			return string(got.Data["token"])
 		}
@@ -120,8 +115,6 @@ func TestObjectsAreFetchedAgainAfterARelist(t *testing.T) {
 		assert.Equal(t, "2", read("a"))
 		assert.Len(t, server.Requests(reflectortest.Verb("get")), 1, "an object is fetched when it is used")
 		assert.Equal(t, "2", read("b"))
-		cancel()
-		require.NoError(t, <-ended)
 	})
 }
 

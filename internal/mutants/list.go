@@ -104,6 +104,12 @@ var mutants = []mutant{{
 	with:  "if hasDirective(members) {",
 	tests: []string{"./reflector/client"},
 }, {
+	name:  "reconcile: a call with an object keeps those that ended before",
+	file:  "controller/reconcile/run.go",
+	text:  "if fails && c.object == nil {",
+	with:  "if fails {",
+	tests: []string{"./controller/reconcile"},
+}, {
 	name:  "reconcile: a missing object counts as gone",
 	file:  "controller/reconcile/part.go",
 	text:  "if err != nil || !gone {",
@@ -206,6 +212,12 @@ var mutants = []mutant{{
 	with:  "",
 	tests: []string{"./informer/clientgo"},
 }, {
+	name:  "byreference: a watch without a version has received everything",
+	file:  "internal/byreference/watch.go",
+	text:  "w.synced && w.version != \"\" &&",
+	with:  "w.synced &&",
+	tests: []string{"./internal/byreference"},
+}, {
 	name:  "byreference: an owned object is shown without its data",
 	file:  "internal/byreference/engine.go",
 	text:  "has(metadata) && !e.owns(f.Labels):",
@@ -295,6 +307,12 @@ var mutants = []mutant{{
 	text:  "\t\tif restored {\n\t\t\tbefore = \"\"\n\t\t}\n",
 	with:  "",
 	tests: []string{"./internal/byreference"},
+}, {
+	name:  "ondemand: a watch that is behind ends a requested version",
+	file:  "informer/ondemand/owned.go",
+	text:  "if !newer(o.agreed.Shown(c.Key).ResourceVersion, c.Version.ResourceVersion) {",
+	with:  "if true {",
+	tests: []string{"./informer/ondemand"},
 }, {
 	name:  "ondemand: an object that leaves a removed cache has no floor",
 	file:  "informer/ondemand/owned.go",
