@@ -36,7 +36,7 @@ func TestLoopOverEventsNeedsNoMemory(t *testing.T) {
 	c.follower.Commit(all[0])
 	var before, after runtime.MemStats
 	n := 0
-	for range c.Events(t.Context()) {
+	for range c.Consume(t.Context()) {
 		if n++; n == rounds/10 {
 			runtime.ReadMemStats(&before)
 		}

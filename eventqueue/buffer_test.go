@@ -84,7 +84,7 @@ func TestBurstLeavesLittleBehind(t *testing.T) {
 			c.follower.Commit(commit)
 		}
 		n := 0
-		for range c.Events(t.Context()) {
+		for range c.Consume(t.Context()) {
 			if n++; n == bufferSize {
 				break
 			}
@@ -106,7 +106,7 @@ func TestNobodyWaitsForWhatIsThere(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		for range c.Events(ctx) {
+		for range c.Consume(ctx) {
 			handled <- true
 		}
 	})
@@ -153,7 +153,7 @@ func TestQueueThatIsHeldStaysAsItIs(t *testing.T) {
 	for i := range 100 {
 		require.NoError(t, c.Update(at(fmt.Sprint("b", i), "v", i+3)))
 	}
-	for range c.Events(t.Context()) {
+	for range c.Consume(t.Context()) {
 		if c.Len() == 1 {
 			break
 		}

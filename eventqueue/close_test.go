@@ -100,7 +100,7 @@ func TestCloseUsesNoQueueThatALoopUsesAgain(t *testing.T) {
 		require.NoError(t, c.Replace(nil, "1"))
 		put(t, c, at("a", "u", 1))
 		var others sync.WaitGroup
-		for range c.Events(t.Context()) {
+		for range c.Consume(t.Context()) {
 			c.mu.Lock()
 			others.Go(func() {
 				for range 1000 {

@@ -9,17 +9,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// AddAfter queues a key in a collection of keys when a delay is over. A delay of 0 or less queues the
-// key at once. The event is a Modification, of origin [Watch] if live is true and of origin [Resync]
-// otherwise. The package documentation shows a work queue. AddAfter is a function, because a method
+// Add queues a key in a collection of keys, which is a work queue; the package documentation shows one.
+// The event is a Modification, of origin [Watch] if the key is live, which means that something has
+// changed, and of origin [Resync] otherwise. Live keys come first. Add is a function, because a method
 // would exist for collections of objects too, where an event needs an object and its prior state.
 //
-// A key waits once. The earliest end of all delays counts, and the key is live if one of the calls
-// says so. A key that is out waits until its queue is settled. If the key is in back-off, a call with
-// live and no delay ends the back-off early, and so does a delay that is over earlier, but only once
-// in each back-off (queue-E11). A call without both waits for the end of the back-off. AddAfter does
-// not write to the collection's cache, and does nothing after [Collection.Close].
-func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live bool) {
+// A key waits once, and it is live if one of the calls says so. A key that is out waits until its queue
+// is settled. While the key is in back-off, a live key ends the back-off early, but only once
+// (queue-E11), and one that is not live waits for its end. Add does not write to the collection's
+// cache, and does nothing after [Collection.Close].
+func Add(c *Collection[store.Key], key store.Key, live bool) { addKey(c, key, 0, live) }
+
+// AddAfter queues a key when a delay is over, as [Add] does at once. The key is live then, because it
+// is due, however many keys of a first list wait. If the key waits already, the earliest end of all
+// delays counts. A delay that is over before the key's back-off ends the back-off, as a live key does.
+func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration) { addKey(c, key, delay, true) }
+
+// addKey implements Add and AddAfter.
+func addKey(c *Collection[store.Key], key store.Key, delay time.Duration, live bool) {
 	c.lock()
 	defer c.mu.Unlock()
 	if c.isClosed() {

@@ -23,7 +23,7 @@
 //	}
 //
 // The end of the loop's body acknowledges the queue. Call [Queue.Fail] to retry the queue later.
-// [Collection.Process] does the same with several workers. [Collection.Events] yields single
+// [Collection.Process] does the same with several workers. [Collection.Consume] yields single
 // events, and [Collection.ProcessEach] calls a function for each event. All of them build on
 // [Collection.Take]. Call Take directly to settle queues with [Queue.Done], [Queue.Fail] and
 // [Queue.Release].
@@ -99,7 +99,7 @@
 //     counted. Collection.Process does this when its context has ended and the handler
 //     returned the context's error.
 //
-// [Queue.Each] and [Collection.Events] settle event by event: a completed event is not
+// [Queue.Each] and [Collection.Consume] settle event by event: a completed event is not
 // delivered again, whatever happens to the rest. A queue without remaining events is acknowledged.
 //
 // The end of the body settles the queue. A defer in the surrounding function runs later.
@@ -107,17 +107,17 @@
 // # Work queues
 //
 // A reconciler works on keys and reads the objects from caches. Its work queue is a collection of
-// keys, which [AddAfter] fills:
+// keys, which [Add] fills:
 //
 //	keys := eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil },
 //		eventqueue.WithBackoff(5*time.Millisecond, 5*time.Minute))
 //	...
-//	eventqueue.AddAfter(keys, owner, 0, !event.Initial) // for each event of a related object
+//	eventqueue.Add(keys, owner, !event.Initial) // for each event of a related object
 //	...
 //	keys.Process(ctx, 4, func(ctx context.Context, queue *eventqueue.Queue[store.Key]) error {
 //		result, err := reconcile(ctx, queue.Key())
 //		if err == nil && result.RequeueAfter > 0 {
-//			eventqueue.AddAfter(keys, queue.Key(), result.RequeueAfter, false)
+//			eventqueue.AddAfter(keys, queue.Key(), result.RequeueAfter)
 //		}
 //		return err
 //	}, report)
@@ -125,7 +125,7 @@
 // The collection does what client-go's package workqueue does:
 //
 //	workqueue                  here
-//	Add, AddAfter              AddAfter, with a delay or without
+//	Add, AddAfter              Add, AddAfter
 //	AddRateLimited, Done       the handler returns an error, or Queue.Fail
 //	Forget, Done               the handler returns nil, or Queue.Done
 //	NumRequeues                Queue.Attempt, which counts from 1

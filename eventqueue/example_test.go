@@ -110,7 +110,7 @@ func ExampleCollection_Resync() {
 }
 
 // A loop over single events, without their queues.
-func ExampleCollection_Events() {
+func ExampleCollection_Consume() {
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Add(newPod("till", "node-1", "1"))
 	_ = pods.Add(newPod("stock", "node-2", "2"))
@@ -118,7 +118,7 @@ func ExampleCollection_Events() {
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	for event := range pods.Events(ctx) {
+	for event := range pods.Consume(ctx) {
 		fmt.Println(event.Type, event.Key)
 		if pods.Len() == 1 { // this one is the last
 			stop()
@@ -233,10 +233,10 @@ func ExampleCollection_KeepIf() {
 }
 
 // A work queue of keys. A requeued key comes later; a live key comes first.
-func ExampleAddAfter() {
+func ExampleAdd() {
 	keys := eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil })
-	eventqueue.AddAfter(keys, store.Key{Name: "listed"}, 0, false)
-	eventqueue.AddAfter(keys, store.Key{Name: "changed"}, 0, true)
+	eventqueue.Add(keys, store.Key{Name: "listed"}, false)
+	eventqueue.Add(keys, store.Key{Name: "changed"}, true)
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -249,7 +249,7 @@ func ExampleAddAfter() {
 			stop()
 		default:
 			again = true
-			eventqueue.AddAfter(keys, queue.Key(), time.Millisecond, false)
+			eventqueue.AddAfter(keys, queue.Key(), time.Millisecond)
 		}
 		return nil
 	}, nil)

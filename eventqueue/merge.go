@@ -34,7 +34,7 @@ const (
 	//
 	// An event is "tried" if the collection handed over an event of its object and the handler did
 	// not acknowledge it. The handler may have acted on that object, so it must receive the object's
-	// deletion. [Queue.Each], [Queue.Events], [Queue.Newest] and [Collection.Events] hand
+	// deletion. [Queue.Each], [Queue.Events], [Queue.Newest] and [Collection.Consume] hand
 	// over each event that they return or yield. If the holder of a queue uses none of them,
 	// all its events count as handed over, because the holder may act on the key.
 	//

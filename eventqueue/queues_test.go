@@ -100,7 +100,7 @@ func TestEventsSettleOneByOne(t *testing.T) {
 		require.NoError(t, c.Add(at("a", "u", i+1)))
 	}
 	var seen []Event[*thing]
-	for e := range c.Events(t.Context()) {
+	for e := range c.Consume(t.Context()) {
 		if seen = append(seen, e); len(seen) == 3 {
 			break
 		}
@@ -116,7 +116,7 @@ func TestEventsStopBetweenTwoEventsWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var seen []Event[*thing]
-	for e := range c.Events(ctx) {
+	for e := range c.Consume(ctx) {
 		seen = append(seen, e)
 		cancel()
 	}

@@ -203,7 +203,7 @@ var firstOnly = map[string]func(t *testing.T, c *Collection[*thing]){
 		c.ProcessEach(ctx, 1, func(context.Context, Event[*thing]) error { stop(); return errNo }, nil)
 	},
 	"a loop over Events breaks": func(t *testing.T, c *Collection[*thing]) {
-		for range c.Events(t.Context()) {
+		for range c.Consume(t.Context()) {
 			break
 		}
 	},
@@ -235,7 +235,7 @@ var interruptedAfterOne = map[string]func(t *testing.T, c *Collection[*thing]){
 	"a loop over Events, and the context ends": func(t *testing.T, c *Collection[*thing]) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		for range c.Events(ctx) {
+		for range c.Consume(ctx) {
 			stop()
 		}
 	},

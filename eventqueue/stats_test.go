@@ -178,7 +178,7 @@ func TestObserverIsToldWhateverConsumes(t *testing.T) {
 			}
 		},
 		"Events": func(ctx context.Context, c *Collection[*thing]) {
-			for range c.Events(ctx) {
+			for range c.Consume(ctx) {
 			}
 		},
 		"Process": func(ctx context.Context, c *Collection[*thing]) {

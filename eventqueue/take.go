@@ -26,10 +26,10 @@ func (c *Collection[T]) Queues(ctx context.Context) iter.Seq[*Queue[T]] {
 	return c.handOutAll(ctx, false)
 }
 
-// Events iterates over single events, until ctx ends or the collection is closed. The end of the
+// Consume iterates over single events, until ctx ends or the collection is closed. The end of the
 // loop's body acknowledges the event. After break, return or a panic in the body, that event comes
 // again, together with the later events of its key.
-func (c *Collection[T]) Events(ctx context.Context) iter.Seq[Event[T]] {
+func (c *Collection[T]) Consume(ctx context.Context) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		one := func(event Event[T]) error {
 			if !yield(event) {

@@ -66,7 +66,7 @@ func TestAddAfterMakesAKeyReadyAtTheEarliestTime(t *testing.T) {
 				c := newKeys()
 				defer c.Close()
 				for _, a := range row.adds {
-					AddAfter(c, key(a.name), a.after, true)
+					AddAfter(c, key(a.name), a.after)
 				}
 				var passed time.Duration
 				for _, at := range slices.Sorted(maps.Keys(row.want)) {
@@ -103,10 +103,14 @@ func TestKeyThatIsAddedWhileItIsOutComesAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newKeys(WithBackoff(24*time.Hour, 24*time.Hour))
 				defer c.Close()
-				AddAfter(c, key("a"), 0, true)
+				Add(c, key("a"), true)
 				q := tryTakeKey(t, c)
 				begin := time.Now()
-				AddAfter(c, key("a"), row.delay, false)
+				if row.delay == 0 {
+					Add(c, key("a"), false)
+				} else {
+					AddAfter(c, key("a"), row.delay)
+				}
 				assert.Nil(t, tryTakeKey(t, c), "it is out")
 				row.settle(q)
 				next, err := c.Take(t.Context())
@@ -126,10 +130,10 @@ func TestLiveKeysComeFirst(t *testing.T) {
 	c := newKeys()
 	defer c.Close()
 	for _, name := range []string{"a", "b", "c", "d"} {
-		AddAfter(c, key(name), 0, name == "c")
+		Add(c, key(name), name == "c")
 	}
-	AddAfter(c, key("d"), 0, true)
-	AddAfter(c, key("c"), 0, false) // it stays live
+	Add(c, key("d"), true)
+	Add(c, key("c"), false) // it stays live
 	var got []string
 	for range 4 {
 		q := tryTakeKey(t, c)
@@ -143,7 +147,7 @@ func TestLiveKeysComeFirst(t *testing.T) {
 func TestDelayedKeysAreNeitherDrainedNorOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newKeys(WithBackoff(time.Hour, time.Hour))
-		AddAfter(c, key("later"), time.Minute, true)
+		AddAfter(c, key("later"), time.Minute)
 		assert.NoError(t, c.Drain(t.Context()))
 		s := c.Stats()
 		assert.Equal(t, Stats{Keys: 1, Waiting: 1, Delayed: 1, Events: 1}, s)
@@ -155,7 +159,7 @@ func TestDelayedKeysAreNeitherDrainedNorOld(t *testing.T) {
 		assert.ErrorIs(t, c.Drain(t.Context()), errNo, "a failed key remains")
 
 		c.Close()
-		AddAfter(c, key("late"), 0, true)
+		Add(c, key("late"), true)
 		assert.Zero(t, c.Len())
 	})
 }
@@ -164,7 +168,7 @@ func TestDelayedKeysAreNeitherDrainedNorOld(t *testing.T) {
 func TestLongestDelayIsNoTimeInThePast(t *testing.T) {
 	c := newKeys()
 	defer c.Close()
-	AddAfter(c, key("a"), math.MaxInt64, true)
+	AddAfter(c, key("a"), math.MaxInt64)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	assert.Greater(t, c.delayed[0].due, now())
@@ -175,7 +179,7 @@ func TestWriteOfADelayedKeyWaitsSinceTheWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newKeys()
 		defer c.Close()
-		AddAfter(c, key("a"), time.Hour, false)
+		AddAfter(c, key("a"), time.Hour)
 		pass(time.Minute)
 		require.NoError(t, c.Add(key("a")))
 		pass(time.Minute)
@@ -244,8 +248,12 @@ func runKeys(t *testing.T, seed uint64) {
 		switch op := random.IntN(10); {
 		case op < 3:
 			delay := time.Duration(random.IntN(3)) * 40 * time.Minute
-			live := random.IntN(2) == 0
-			AddAfter(c, key(name), delay, live)
+			live := random.IntN(2) == 0 || delay > 0
+			if delay > 0 {
+				AddAfter(c, key(name), delay)
+			} else {
+				Add(c, key(name), live)
+			}
 			m.added(delay, live)
 		case op < 5:
 			take()
@@ -343,10 +351,10 @@ func TestHeldKeyComesAgainWhenItsHoldEnds(t *testing.T) {
 			return nil
 		}, func(*HandlerError) {})
 		defer stop()
-		AddAfter(c, store.Key{Name: "a"}, 0, true)
+		Add(c, store.Key{Name: "a"}, true)
 		pass(time.Minute)
-		AddAfter(c, store.Key{Name: "a"}, 0, true)
-		AddAfter(c, store.Key{Name: "b"}, 0, true)
+		Add(c, store.Key{Name: "a"}, true)
+		Add(c, store.Key{Name: "b"}, true)
 		pass(time.Minute)
 		assert.Equal(t, "aab", got, "other keys go on")
 		assert.Equal(t, 1, c.Stats().InFlight)
@@ -363,7 +371,7 @@ func TestHoldEndsWithProcess(t *testing.T) {
 		c := newKeys()
 		defer c.Close()
 		stop := processKeys(t, c, func(q *Queue[store.Key]) error { q.Hold(make(chan struct{})); return nil }, nil)
-		AddAfter(c, store.Key{Name: "a"}, 0, true)
+		Add(c, store.Key{Name: "a"}, true)
 		synctest.Wait()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -386,7 +394,7 @@ func TestHoldEndsWithTheCollection(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, until := newKeys(), channel() // in the bubble, so that synctest knows the channel
 				defer c.Close()
-				AddAfter(c, store.Key{Name: "a"}, 0, true)
+				Add(c, store.Key{Name: "a"}, true)
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
@@ -415,7 +423,7 @@ func TestHoldOfAFailedQueueHasNoEffect(t *testing.T) {
 			return errors.New("ouch")
 		}, func(*HandlerError) {})
 		defer stop()
-		AddAfter(c, store.Key{Name: "a"}, 0, true)
+		Add(c, store.Key{Name: "a"}, true)
 		pass(time.Minute)
 		assert.Equal(t, 3, calls)
 		assert.Zero(t, c.Len())
@@ -425,7 +433,7 @@ func TestHoldOfAFailedQueueHasNoEffect(t *testing.T) {
 func TestLoopIgnoresHold(t *testing.T) {
 	c := newKeys()
 	defer c.Close()
-	AddAfter(c, store.Key{Name: "a"}, 0, true)
+	Add(c, store.Key{Name: "a"}, true)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	for q := range c.Queues(ctx) {
@@ -454,7 +462,7 @@ func TestReportSaysWhenTheNextTryIs(t *testing.T) {
 			assert.Equal(t, calls <= 5, err.RetryIn > 0)
 		})
 		defer stop()
-		AddAfter(c, store.Key{Name: "a"}, 0, true)
+		Add(c, store.Key{Name: "a"}, true)
 		pass(time.Hour)
 		assert.Equal(t, 6, calls)
 	})
@@ -464,8 +472,8 @@ func TestWaitedCountsFromTheEventOrTheEndOfItsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newKeys()
 		defer c.Close()
-		AddAfter(c, store.Key{Name: "a"}, 0, true)
-		AddAfter(c, store.Key{Name: "b"}, time.Minute, true)
+		Add(c, store.Key{Name: "a"}, true)
+		AddAfter(c, store.Key{Name: "b"}, time.Minute)
 		pass(time.Hour)
 		for _, want := range []time.Duration{time.Hour, time.Hour - time.Minute} {
 			q := tryTakeKey(t, c)

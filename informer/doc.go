@@ -13,7 +13,7 @@
 //	err := pods.Run(ctx) // until ctx ends
 //
 // Read the objects from [Informer.Cache], and add indexes to that cache. A subscriber can also pull
-// its events: it ranges over [Subscription.Events]. A subscriber that needs only some objects
+// its events: it ranges over [Subscription.Consume]. A subscriber that needs only some objects
 // subscribes with [Informer.HandleFiltered] or [Informer.SubscribeFiltered].
 //
 // [NewTransformed] caches the results of a function on the objects. [NewMetadata] caches only their

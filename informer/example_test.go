@@ -89,7 +89,7 @@ func ExampleInformer_Subscribe() {
 	<-pods.Synced()
 
 	late := pods.Subscribe()
-	for event := range late.Events(ctx) {
+	for event := range late.Consume(ctx) {
 		fmt.Println(event.Type, event.Key, "initial:", event.Initial)
 		if event.Key.Name == "stock" {
 			stop()
@@ -194,7 +194,7 @@ func ExampleInformer_SubscribeFiltered() {
 	result := make(chan error, 1)
 	go func() { result <- pods.Run(ctx) }()
 
-	for event := range onNode1.Events(ctx) {
+	for event := range onNode1.Consume(ctx) {
 		fmt.Println(event.Type, event.Key)
 		if event.Type == eventqueue.Deletion {
 			stop()

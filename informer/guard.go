@@ -7,7 +7,7 @@ import (
 
 // WithMutationGuard makes a [guard.Guard] detect code that changes objects of the informer's cache.
 // The guard compares the objects of an event before and after each call of a handler and each loop
-// body over [Subscription.Events]. At the end of Run it compares all objects. It reports each
+// body over [Subscription.Consume]. At the end of Run it compares all objects. It reports each
 // change as a [*guard.MutationError], only to the reporter. It is for tests, because it encodes
 // every object several times:
 //

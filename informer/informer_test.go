@@ -395,7 +395,7 @@ func TestGuardNamesTheSubscriberThatChangesAnObject(t *testing.T) {
 
 		require.NoError(t, server.Update(onNode("a", "o")))
 		synctest.Wait()
-		for event := range puller.Events(t.Context()) {
+		for event := range puller.Consume(t.Context()) {
 			event.Object.Labels = map[string]string{"seen": "yes"}
 			break
 		}

@@ -129,7 +129,7 @@ func TestObserversAreToldOfTheQueuesOfEachSubscriber(t *testing.T) {
 		pulls := i.Subscribe(WithName("pulls"))
 		stop := start(t, i)
 		<-time.After(time.Minute)
-		for range pulls.Events(t.Context()) {
+		for range pulls.Consume(t.Context()) {
 			break
 		}
 		pulls.Close()

@@ -228,7 +228,7 @@ func TestResyncIsMarkedAndNeverBringsBackWhatIsGone(t *testing.T) {
 		<-time.After(time.Minute)
 		synctest.Wait()
 		assert.Equal(t, 2, sub.Stats().Events, "a's addition, and b's deletion: a resync adds nothing to what waits")
-		for e := range sub.Events(t.Context()) {
+		for e := range sub.Consume(t.Context()) {
 			seen = append(seen, e)
 			if e.Type == eventqueue.Modification {
 				sub.Close()

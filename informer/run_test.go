@@ -220,7 +220,7 @@ func TestSubscriptionOutlivesRunAndCanBeClosedThen(t *testing.T) {
 		}
 		closing.Wait()
 		assert.True(t, isDone(late.Done()), "nothing runs")
-		for range late.Events(t.Context()) {
+		for range late.Consume(t.Context()) {
 			t.Error("an event of a closed subscription")
 		}
 		require.NoError(t, i.cache.Update(pod("a", "u1", 2)))

@@ -59,13 +59,13 @@ func (s *Subscription[T]) KeepIf(keep func(eventqueue.Event[T]) bool) {
 	s.queues.KeepIf(keep)
 }
 
-// Events iterates over events until ctx ends or the subscription is closed. The end of the loop
-// body acknowledges an event. After break, return or a panic in the body, the next loop over Events
+// Consume iterates over events until ctx ends or the subscription is closed. The end of the loop
+// body acknowledges an event. After break, return or a panic in the body, the next loop over Consume
 // gets the event again. Use it with [Informer.Subscribe]: if the subscription has a handler, each
 // event goes to only one of them.
-func (s *Subscription[T]) Events(ctx context.Context) iter.Seq[eventqueue.Event[T]] {
+func (s *Subscription[T]) Consume(ctx context.Context) iter.Seq[eventqueue.Event[T]] {
 	return func(yield func(eventqueue.Event[T]) bool) {
-		s.while(func() { s.queues.Events(ctx)(s.guarded(yield)) })
+		s.while(func() { s.queues.Consume(ctx)(s.guarded(yield)) })
 	}
 }
 

@@ -243,11 +243,11 @@ func TestPullingSubscriber(t *testing.T) {
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
 		sub := i.Subscribe()
 		var seen []string
-		for e := range sub.Events(t.Context()) {
+		for e := range sub.Consume(t.Context()) {
 			seen = append(seen, e.Key.Name)
 			break
 		}
-		for e := range sub.Events(t.Context()) {
+		for e := range sub.Consume(t.Context()) {
 			if seen = append(seen, e.Key.Name); len(seen) == 3 {
 				sub.Close()
 			}

@@ -269,7 +269,7 @@ func TestWaitingTimeIsThatOfEachSubscriber(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		fails := 0
-		for e := range slow.Events(ctx) {
+		for e := range slow.Consume(ctx) {
 			if e.Key.Name == "fails" {
 				if fails++; fails == 2 {
 					cancel()

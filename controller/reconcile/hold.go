@@ -101,7 +101,7 @@ func (r *run) wait(key store.Key, h *hold, repeat bool) {
 		unseen = unseen[1:]
 	}
 	if lost {
-		eventqueue.AddAfter(r.keys, key, 0, true)
+		eventqueue.Add(r.keys, key, true)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -64,7 +64,7 @@ type Reconciler[T any] struct {
 	unseen map[store.Key][]wait
 }
 
-var _ informer.Member = (*Reconciler[any])(nil)
+var _ informer.Runnable = (*Reconciler[any])(nil)
 
 // New returns a reconciler for the objects of an informer, the primary one. The name is
 // for logs and metrics. [Watch] adds informers of other objects.
@@ -124,7 +124,7 @@ func (r *Reconciler[T]) Enqueue(key store.Key) {
 	queue := r.queue
 	r.mu.Unlock()
 	if queue != nil {
-		eventqueue.AddAfter(queue, key, 0, true)
+		eventqueue.Add(queue, key, true)
 	}
 }
 
@@ -135,8 +135,8 @@ func (r *Reconciler[T]) Name() string { return r.name }
 func (r *Reconciler[T]) all() []source { return append([]source{r.primary}, r.sources...) }
 
 // Informers returns the informers whose objects the reconciler watches, the primary one first.
-func (r *Reconciler[T]) Informers() []informer.Member {
-	var all []informer.Member
+func (r *Reconciler[T]) Informers() []informer.Runnable {
+	var all []informer.Runnable
 	for _, s := range r.all() {
 		if s.check() == nil { // else Run fails
 			all = append(all, s.of())

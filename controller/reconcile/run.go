@@ -116,7 +116,7 @@ func (r *run) trigger(t trigger) {
 	}
 	r.tellTriggered(t)
 	if r.hastens(t) {
-		eventqueue.AddAfter(r.keys, t.key, 0, t.live)
+		eventqueue.Add(r.keys, t.key, t.live)
 	}
 }
 
@@ -125,7 +125,7 @@ func (r *run) trigger(t trigger) {
 func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (err error) {
 	key := queue.Key()
 	if own := r.inScope(key); own != key { // the event came before the first primary object
-		eventqueue.AddAfter(r.keys, own, 0, true)
+		eventqueue.Add(r.keys, own, true)
 		return nil
 	}
 	held := r.begin(key)
@@ -189,10 +189,10 @@ func (r *run) settle(c *call, result Result, err error) {
 	writes, repeat := c.written(), !eventqueue.IsPermanent(err)
 	for _, t := range r.note(c, writes, r.unseen(c.key, writes), err != nil, repeat) {
 		r.tellTriggered(t)
-		eventqueue.AddAfter(r.keys, c.key, 0, t.live)
+		eventqueue.Add(r.keys, c.key, t.live)
 	}
 	if err == nil && result.RequeueAfter > 0 {
-		eventqueue.AddAfter(r.keys, c.key, result.RequeueAfter, true)
+		eventqueue.AddAfter(r.keys, c.key, result.RequeueAfter)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 // Source is a source of events: an [*eventqueue.Collection], or a subscription of an informer.
 type Source[T any] interface {
-	Events(ctx context.Context) iter.Seq[eventqueue.Event[T]]
+	Consume(ctx context.Context) iter.Seq[eventqueue.Event[T]]
 }
 
 // Recorder consumes the events of a source and compares them with what a test expects.
@@ -65,7 +65,7 @@ func (r *Recorder[T]) collect() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for e := range r.source.Events(ctx) {
+		for e := range r.source.Consume(ctx) {
 			r.events[e.Key] = append(r.events[e.Key], e)
 		}
 	}()

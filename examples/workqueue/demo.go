@@ -52,7 +52,7 @@ func events(ctx context.Context, out io.Writer) error {
 	if err := tills.Add(counted{till, 1}); err != nil {
 		return err
 	}
-	for event := range tills.Events(ctx) {
+	for event := range tills.Consume(ctx) {
 		fmt.Fprintf(out, "  %v of %s: from %d to %d\n", event.Type, event.Key, event.Prior.number, event.Object.number)
 		if event.Type == eventqueue.Modification {
 			break

@@ -431,7 +431,7 @@ func TestThereAndBack(t *testing.T) {
 		stop()
 		assert.ErrorIs(t, <-result, ErrStopped)
 		var got []string
-		for event := range sub.Events(t.Context()) {
+		for event := range sub.Consume(t.Context()) {
 			if got = append(got, event.Key.Name); len(got) == 2 {
 				break
 			}

@@ -171,7 +171,7 @@ func nextEvents(t *testing.T, queues *eventqueue.Collection[*object], n int) (to
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for e := range queues.Events(ctx) {
+	for e := range queues.Consume(ctx) {
 		if told = append(told, fmt.Sprintf("%v %v", e.Type, e.Key.Name)); len(told) == n {
 			cancel()
 		}

@@ -142,7 +142,7 @@ func TestFollowersHearOfWhatWasLoadedAndThenOfWhatIsMissing(t *testing.T) {
 	next := func(n int) (told []string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for e := range queues.Events(ctx) {
+		for e := range queues.Consume(ctx) {
 			if told = append(told, fmt.Sprintf("%v %v initial=%t", e.Type, e.Key.Name, e.Initial)); len(told) == n {
 				cancel()
 			}

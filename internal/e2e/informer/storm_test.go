@@ -420,7 +420,7 @@ func (l *ledger) subscribe(i *informer.Informer[*configMap]) (end func()) {
 	l.subscription = i.SubscribeFiltered(l.keep, opts...)
 	var pulling sync.WaitGroup
 	pulling.Go(func() {
-		for e := range l.subscription.Events(context.Background()) {
+		for e := range l.subscription.Consume(context.Background()) {
 			_ = l.Handle(context.Background(), e) // one that pulls does not fail
 		}
 	})
