@@ -107,7 +107,7 @@ func (i *Informer[T]) HandleFiltered(keep func(T) bool, handler Handler[T], opts
 	return i.subscribe(&Subscription[T]{handler: handler, called: true}, keep, opts)
 }
 
-// Subscribe returns a subscription whose owner pulls events with [Subscription.Events], at its own
+// Subscribe returns a subscription whose owner pulls events with [Subscription.Consume], at its own
 // pace and on its own goroutine. The first events are an initial addition for each object in the
 // cache. Close the subscription when you no longer need it.
 func (i *Informer[T]) Subscribe(opts ...SubscriptionOption) *Subscription[T] {
@@ -181,9 +181,9 @@ func NewMetadata[K any](resource metadata.ResourceInterface, opts ...Option) *In
 	return NewTransformed(client.Metadata(resource), named, store.ObjectKey[Metadata[K]], opts...)
 }
 
-// Member is a part of a program: an [Informer] of any type, a reconciler, or your own type. Package
-// manager runs members.
-type Member interface {
+// Runnable is a part of a program: an [Informer] of any type, a reconciler, or your own type. Package
+// manager runs them; one that was added to a manager is its member.
+type Runnable interface {
 	// Run works until ctx ends, and then returns nil if it did not fail.
 	Run(ctx context.Context) error
 	// WaitForSync waits until the member is synced. Otherwise its error says why.
@@ -192,4 +192,4 @@ type Member interface {
 	Ready() error
 }
 
-var _ Member = (*Informer[any])(nil)
+var _ Runnable = (*Informer[any])(nil)

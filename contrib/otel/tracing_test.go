@@ -132,7 +132,7 @@ func named(name string) *corev1.ConfigMap {
 }
 
 // run runs members until the returned function is called.
-func (p *traced) run(members ...informer.Member) (stop func()) {
+func (p *traced) run(members ...informer.Runnable) (stop func()) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	all := manager.New(nil)
 	for _, m := range members {

@@ -21,12 +21,12 @@ type check struct {
 	err  error
 }
 
-// Alive returns nil, or a [*MemberError] for each member that has ended by itself, does not answer,
+// Alive returns nil, or a [*RunnableError] for each member that has ended by itself, does not answer,
 // or reports that it is dead: see [LivenessChecker]. /healthz returns this result: a restart
 // of the process may help.
 func (m *Manager) Alive() error { return joined(m.alive(context.Background())) }
 
-// Ready returns nil, or a [*MemberError] for each member that is not ready. /readyz returns this
+// Ready returns nil, or a [*RunnableError] for each member that is not ready. /readyz returns this
 // result. Led members do not count while another process leads. A manager that does not run, or is
 // ending, is not ready.
 func (m *Manager) Ready() error { return joined(m.ready(context.Background())) }
@@ -59,7 +59,7 @@ func joined(checks []check) error {
 	var errs []error
 	for _, c := range checks {
 		if c.err != nil {
-			errs = append(errs, &MemberError{Member: c.name, Err: c.err})
+			errs = append(errs, &RunnableError{Name: c.name, Err: c.err})
 		}
 	}
 	return errors.Join(errs...)

@@ -56,9 +56,9 @@ func TestChecksTellOfEachMember(t *testing.T) {
 		code, text = get(m.Healthz(), "/healthz")
 		assert.Equal(t, 503, code)
 		assert.Equal(t, "[+] informer: alive\n[-] reconciler: dead\nfailed\n", text)
-		var failed *MemberError
+		var failed *RunnableError
 		require.ErrorAs(t, m.Alive(), &failed)
-		assert.Equal(t, MemberError{Member: "reconciler", Err: alive}, *failed)
+		assert.Equal(t, RunnableError{Name: "reconciler", Err: alive}, *failed)
 		assert.ErrorIs(t, m.Ready(), ready)
 		require.NoError(t, stop())
 	})

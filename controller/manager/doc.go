@@ -65,7 +65,7 @@
 //
 // # Errors
 //
-// A [*MemberError] wraps the error of a member, or the reason why a member is not ready or not
+// A [*RunnableError] wraps the error of a member, or the reason why a member is not ready or not
 // alive. [ErrEnded], [ErrStuck] and [ErrDuplicateName] are such reasons. [ErrNoConfig] means that
 // there is no config for an informer.
 package manager

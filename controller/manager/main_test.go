@@ -82,7 +82,7 @@ func (m *member) Alive() error {
 }
 
 // start runs something until the returned function is called, which returns what Run did.
-func start(t *testing.T, m informer.Member) (stop func() error) {
+func start(t *testing.T, m informer.Runnable) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- m.Run(ctx) }()
@@ -105,7 +105,7 @@ func newLock(t *testing.T, server *reflectortest.Server, identity string) resour
 
 // watchingSecrets returns a manager with a reconciler "painter" of ConfigMaps that watches
 // Secrets, whose informer "secrets" is no member of the manager.
-func watchingSecrets(t *testing.T, opts ...Option) (m *Manager, secrets informer.Member, calls *journal) {
+func watchingSecrets(t *testing.T, opts ...Option) (m *Manager, secrets informer.Runnable, calls *journal) {
 	server := reflectortest.Start(t)
 	require.NoError(t, server.Create(configMap("ns", "a")))
 	clientset, err := kubernetes.NewForConfig(server.Config())
@@ -123,7 +123,7 @@ func watchingSecrets(t *testing.T, opts ...Option) (m *Manager, secrets informer
 }
 
 // nest returns a manager of members.
-func nest(members ...informer.Member) *Manager {
+func nest(members ...informer.Runnable) *Manager {
 	m := New(nil)
 	for _, one := range members {
 		m.Add(one)

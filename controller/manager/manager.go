@@ -30,18 +30,18 @@ var (
 	ErrStuck = errors.New("member is stuck")
 )
 
-// MemberError wraps the error of a member, with its name.
-type MemberError struct {
-	// Member is the member's name.
-	Member string
-	Err    error
+// RunnableError wraps the error of a member, with its name.
+type RunnableError struct {
+	// Name is the name of the member.
+	Name string
+	Err  error
 }
 
 // Error names the member.
-func (e *MemberError) Error() string { return fmt.Sprintf("%s: %v", e.Member, e.Err) }
+func (e *RunnableError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Err) }
 
 // Unwrap returns Err.
-func (e *MemberError) Unwrap() error { return e.Err }
+func (e *RunnableError) Unwrap() error { return e.Err }
 
 // Manager runs the parts of a controller program. See the package documentation for its guarantees.
 //
@@ -66,7 +66,7 @@ type Manager struct {
 	ending  <-chan struct{}    // closed when led members are told to end
 }
 
-var _ informer.Member = (*Manager)(nil)
+var _ informer.Runnable = (*Manager)(nil)
 
 // New returns a manager without members. The config is for the cluster. It may be nil if the
 // program does not call [Informer]. Nothing starts before Run.
@@ -89,14 +89,14 @@ func New(config *rest.Config, opts ...Option) *Manager {
 // Errors and checks use the result of the member's method Name, or its type if there is no such
 // method or the name is empty. Two members with the same Name are an error of Run. If Run runs, the
 // second member does not start: Ready and [Membership.Err] return an [ErrDuplicateName].
-func (m *Manager) Add(member informer.Member) *Membership { return m.add(member, false) }
+func (m *Manager) Add(member informer.Runnable) *Membership { return m.add(member, false) }
 
 // AddLeaderElected adds a member that works while this process leads, or always if there is no
 // election, such as a reconciler that was made elsewhere. Its Run must return soon after ctx has
 // ended, and must be callable again.
-func (m *Manager) AddLeaderElected(member informer.Member) *Membership { return m.add(member, true) }
+func (m *Manager) AddLeaderElected(member informer.Runnable) *Membership { return m.add(member, true) }
 
-func (m *Manager) add(member informer.Member, led bool) *Membership {
+func (m *Manager) add(member informer.Runnable, led bool) *Membership {
 	p := &Membership{of: m, member: member, led: led, stopping: make(chan struct{}), done: make(chan struct{})}
 	p.name, p.named = nameOf(member)
 	m.mu.Lock()
@@ -127,23 +127,23 @@ func (m *Manager) clashes() error {
 	var errs []error
 	for _, p := range m.members {
 		if err := m.clashLocked(p); err != nil {
-			errs = append(errs, &MemberError{Member: p.name, Err: err})
+			errs = append(errs, &RunnableError{Name: p.name, Err: err})
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // has reports whether a member is in the manager or in a manager within it.
-func (m *Manager) has(member informer.Member) bool {
+func (m *Manager) has(member informer.Runnable) bool {
 	_, members := m.list()
-	return slices.ContainsFunc(members, func(other informer.Member) bool {
+	return slices.ContainsFunc(members, func(other informer.Runnable) bool {
 		nested, ok := other.(nesting)
 		return other == member || ok && nested.has(member)
 	})
 }
 
 // list returns the current members, in the order in which they were added.
-func (m *Manager) list() (places []*Membership, members []informer.Member) {
+func (m *Manager) list() (places []*Membership, members []informer.Runnable) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.members {
@@ -170,7 +170,7 @@ func (m *Manager) Leading() bool {
 // wait for an informer to end. If a member is a Manager, its informers end with the informers of
 // the outer manager, unless one of its members fails.
 //
-// Run returns the error of each member as a [*MemberError], and the errors of the election and the
+// Run returns the error of each member as a [*RunnableError], and the errors of the election and the
 // server. If the manager stopped a member, Run logs its [*eventqueue.DrainError], or the
 // recorder.ErrUnwritten of a recorder, instead.
 // [Membership.Err] returns the error of a member that was stopped; Run does not. Run returns

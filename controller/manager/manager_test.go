@@ -96,7 +96,7 @@ func TestMemberThatFailsEndsAllInOrder(t *testing.T) {
 			assert.ErrorIs(t, err, later)
 			assert.ErrorContains(t, err, "bad: ouch")
 			assert.ErrorContains(t, err, "led: later")
-			var failed *MemberError
+			var failed *RunnableError
 			require.ErrorAs(t, err, &failed)
 			got := notes.take()
 			assert.Equal(t, []string{"bad ends", "led ends", "base ends"}, got[3:])
@@ -294,27 +294,27 @@ func TestRunFailsIfAReconcilersInformerDoesNotRun(t *testing.T) {
 		defer cancel()
 		err := m.Run(ctx)
 		require.NoError(t, ctx.Err(), "Run fails at once")
-		var failed *MemberError
+		var failed *RunnableError
 		require.ErrorAs(t, err, &failed)
-		assert.Equal(t, "painter", failed.Member)
+		assert.Equal(t, "painter", failed.Name)
 		assert.ErrorContains(t, err, `informer "secrets"`)
 		assert.Empty(t, calls.take())
 	})
 }
 
 func TestRunTakesInformersOfReconcilersThatRun(t *testing.T) {
-	for name, prepare := range map[string]func(t *testing.T, m *Manager, secrets informer.Member) (stop func() error){
-		"member": func(_ *testing.T, m *Manager, secrets informer.Member) func() error { m.Add(secrets); return nil },
-		"member of a nested manager": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
+	for name, prepare := range map[string]func(t *testing.T, m *Manager, secrets informer.Runnable) (stop func() error){
+		"member": func(_ *testing.T, m *Manager, secrets informer.Runnable) func() error { m.Add(secrets); return nil },
+		"member of a nested manager": func(_ *testing.T, m *Manager, secrets informer.Runnable) func() error {
 			m.Add(nest(nest(secrets)))
 			return nil
 		},
-		"member of a led manager": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
+		"member of a led manager": func(_ *testing.T, m *Manager, secrets informer.Runnable) func() error {
 			m.AddLeaderElected(nest(secrets))
 			return nil
 		},
-		"run before": func(t *testing.T, _ *Manager, secrets informer.Member) func() error { return start(t, secrets) },
-		"run by a member of the user": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
+		"run before": func(t *testing.T, _ *Manager, secrets informer.Runnable) func() error { return start(t, secrets) },
+		"run by a member of the user": func(_ *testing.T, m *Manager, secrets informer.Runnable) func() error {
 			m.Add(&member{notes: &journal{}, run: secrets.Run})
 			return nil
 		},

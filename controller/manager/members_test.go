@@ -340,9 +340,9 @@ func TestRunFailsIfTwoMembersHaveOneName(t *testing.T) {
 		m.Add(nest()) // members without a name may have the same type
 		m.Add(nest())
 		err := m.Run(t.Context())
-		var failed *MemberError
+		var failed *RunnableError
 		require.ErrorAs(t, err, &failed)
-		assert.Equal(t, "twin", failed.Member)
+		assert.Equal(t, "twin", failed.Name)
 		require.ErrorIs(t, err, ErrDuplicateName)
 		assert.EqualError(t, err, "twin: two members have this name: number 2 and number 3 in the order of Add")
 		assert.Empty(t, notes.take(), "no member starts")

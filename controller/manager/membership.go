@@ -23,7 +23,7 @@ type Membership struct {
 
 	// Guarded by of.mu.
 
-	member  informer.Member // nil when it was stopped and has ended
+	member  informer.Runnable // nil when it was stopped and has ended
 	stopped bool
 	cancel  context.CancelFunc // nil unless the member runs
 	ended   bool               // by itself
@@ -33,7 +33,7 @@ type Membership struct {
 }
 
 // nameOf returns the name of a member, and whether the member has one by itself.
-func nameOf(member informer.Member) (name string, named bool) {
+func nameOf(member informer.Runnable) (name string, named bool) {
 	if of, ok := member.(interface{ Name() string }); ok {
 		name = of.Name()
 	}
@@ -74,7 +74,7 @@ func (p *Membership) endLocked() {
 // for members that end with the manager.
 func (p *Membership) Done() <-chan struct{} { return p.done }
 
-// Err returns the error of the member's last Run, as a [*MemberError]. It is nil while the member
+// Err returns the error of the member's last Run, as a [*RunnableError]. It is nil while the member
 // runs.
 func (p *Membership) Err() error {
 	p.of.mu.Lock()
@@ -136,7 +136,7 @@ func (m *Manager) errors(r *run) []error {
 }
 
 // nesting is a *Manager, or a type that embeds one and may have a Run of its own.
-type nesting interface{ has(informer.Member) bool }
+type nesting interface{ has(informer.Runnable) bool }
 
 // lasting is an informer. Informers end last, since other members work with their caches.
 type lasting interface{ Stopped() <-chan struct{} }
@@ -146,7 +146,7 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 		return
 	}
 	if p.refused = m.clashLocked(p); p.refused != nil { // added while Run runs
-		p.err = &MemberError{Member: p.name, Err: p.refused}
+		p.err = &RunnableError{Name: p.name, Err: p.refused}
 		m.logger.Error("member does not start", zap.String("member", p.name), zap.Error(p.refused))
 		return
 	}
@@ -204,7 +204,7 @@ func (p *Membership) failure(told bool, err error) error {
 		p.of.logger.Warn("member ended with work left", zap.String("member", p.name), zap.Error(err))
 		return nil
 	}
-	return &MemberError{Member: p.name, Err: err}
+	return &RunnableError{Name: p.name, Err: err}
 }
 
 // undone is the error of a member that ended before its work was done, such as
@@ -229,7 +229,7 @@ func onlyLeft(err error) bool {
 // errOther is the cause for the other members when one member fails to sync.
 var errOther = errors.New("another member of the manager failed")
 
-func (p *Membership) waitForSync(ctx context.Context, member informer.Member) error {
+func (p *Membership) waitForSync(ctx context.Context, member informer.Runnable) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
 	watcher.Go(func() {

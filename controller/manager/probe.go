@@ -23,7 +23,7 @@ type probe struct {
 }
 
 // ask asks the member for its health, and waits at most for a limit.
-func (p *Membership) ask(ctx context.Context, member informer.Member, limit time.Duration) (alive, ready error) {
+func (p *Membership) ask(ctx context.Context, member informer.Runnable, limit time.Duration) (alive, ready error) {
 	p.of.mu.Lock()
 	asked := p.probe
 	if asked == nil {
@@ -59,7 +59,7 @@ func (p *Membership) ask(ctx context.Context, member informer.Member, limit time
 	return alive, ready
 }
 
-func (p *Membership) answer(asked *probe, member informer.Member) {
+func (p *Membership) answer(asked *probe, member informer.Runnable) {
 	if checker, ok := member.(LivenessChecker); ok {
 		asked.alive = checker.Alive()
 	}

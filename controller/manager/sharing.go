@@ -72,8 +72,8 @@ func (s Selection) selectors() ([]reflector.Option, error) {
 // sharing holds the informers that [Informer] has made.
 type sharing struct {
 	mu    sync.Mutex
-	all   map[shared]informer.Member // an *informer.Informer of the type in the key
-	asked *mapper.Mapper             // nil until it is needed
+	all   map[shared]informer.Runnable // an *informer.Informer of the type in the key
+	asked *mapper.Mapper               // nil until it is needed
 }
 
 // shared is the identity of an informer.
@@ -118,7 +118,7 @@ func Informer[T reflector.Object](m *Manager, from Selection) (*informer.Informe
 	}
 	made := informer.New(resource, append(opts, informer.WithReflector(selecting...))...)
 	if s.all == nil {
-		s.all = map[shared]informer.Member{}
+		s.all = map[shared]informer.Runnable{}
 	}
 	s.all[key] = made
 	m.Add(made)

@@ -33,7 +33,7 @@ func (m *Manager) idleInformers() error {
 	var errs []error
 	places, members := m.list()
 	for n, p := range places {
-		reconciler, ok := members[n].(interface{ Informers() []informer.Member })
+		reconciler, ok := members[n].(interface{ Informers() []informer.Runnable })
 		if !ok {
 			continue
 		}
@@ -41,7 +41,7 @@ func (m *Manager) idleInformers() error {
 			if m.idle(watched) {
 				name, _ := nameOf(watched)
 				err := fmt.Errorf("informer %q %w and is no member: add it with Manager.Add, or call its Run", name, errNotRunning)
-				errs = append(errs, &MemberError{Member: p.name, Err: err})
+				errs = append(errs, &RunnableError{Name: p.name, Err: err})
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func (m *Manager) idleInformers() error {
 }
 
 // idle reports whether an informer neither runs nor is a member. A led member may start later.
-func (m *Manager) idle(watched informer.Member) bool {
+func (m *Manager) idle(watched informer.Runnable) bool {
 	i, ok := watched.(lasting)
 	if !ok || m.has(watched) {
 		return false

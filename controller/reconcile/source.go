@@ -48,7 +48,7 @@ type source interface {
 
 // anyInformer is an [informer.Informer] of any type.
 type anyInformer interface {
-	informer.Member
+	informer.Runnable
 	Name() string
 	Stopped() <-chan struct{}
 	CatchUp(ctx context.Context, since time.Time) error

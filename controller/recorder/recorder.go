@@ -74,7 +74,7 @@ type telling struct {
 
 var (
 	_ events.EventRecorder = (*Recorder)(nil)
-	_ informer.Member      = (*Recorder)(nil)
+	_ informer.Runnable    = (*Recorder)(nil)
 )
 
 // Option configures a [Recorder].
@@ -163,10 +163,10 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, actio
 	}
 }
 
-// WaitForSync implements [informer.Member]: there is nothing to wait for.
+// WaitForSync implements [informer.Runnable]: there is nothing to wait for.
 func (r *Recorder) WaitForSync(context.Context) error { return nil }
 
-// Ready implements [informer.Member]: it always returns nil, because no member waits for Events.
+// Ready implements [informer.Runnable]: it always returns nil, because no member waits for Events.
 func (r *Recorder) Ready() error { return nil }
 
 // Run writes Events until ctx ends, and then the remaining ones. It returns nil, [ErrUnwritten], or

@@ -36,7 +36,7 @@ type Member struct {
 	leases   atomic.Pointer[informer.Informer[*coordinationv1.Lease]] // of the latest Run
 }
 
-var _ informer.Member = (*Member)(nil)
+var _ informer.Runnable = (*Member)(nil)
 
 // New returns a member that calls hold for each of its shards. The identity is for people, such as
 // the name of the pod; New adds a suffix that makes the member unique. New returns an error for

@@ -7,7 +7,7 @@
 //	page := inspect.New()
 //	inspect.Add(page, pods)
 //	inspect.Add(page, deployments)
-//	page.AddMember("reconciler of Deployments", reconciler)
+//	page.AddRunnable("reconciler of Deployments", reconciler)
 //	mux.Handle("/debug/informers/", http.StripPrefix("/debug/informers", page))
 //	server.RegisterOnShutdown(page.Close)
 //

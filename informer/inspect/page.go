@@ -25,7 +25,7 @@ const minInterval = 50 * time.Millisecond
 
 // Page is an [http.Handler] that shows informers. See the package documentation for its contents.
 //
-// Create one with [New], and add informers and members with [Add] and [Page.AddMember].
+// Create one with [New], and add informers and runnables with [Add] and [Page.AddRunnable].
 type Page struct {
 	interval time.Duration
 	history  int
@@ -39,12 +39,12 @@ type Page struct {
 	// looking holds a token while one request computes the view; the others wait for its result.
 	looking chan struct{}
 
-	// mu protects the fields below it. It is not held while a source or member is asked.
-	mu      sync.Mutex
-	sources []*namedSource // copied to be changed, as are members
-	members []*namedMember
-	changed int   // the number of changes of sources and members
-	last    *view // the last view; nil if it is outdated
+	// mu protects the fields below it. It is not held while a source or runnable is asked.
+	mu        sync.Mutex
+	sources   []*namedSource // copied to be changed, as are runnables
+	runnables []*namedRunnable
+	changed   int   // the number of changes of sources and runnables
+	last      *view // the last view; nil if it is outdated
 }
 
 // source is an informer of any type.
@@ -59,54 +59,54 @@ type namedSource struct {
 	source
 }
 
-type namedMember struct {
-	id     string
-	member informer.Member
-	// asking receives the answer of the member; nil unless the page asks it. Only the holder of
+type namedRunnable struct {
+	id       string
+	runnable informer.Runnable
+	// asking receives the answer of the runnable; nil unless the page asks it. Only the holder of
 	// Page.looking uses it.
-	asking chan Member
+	asking chan Runnable
 }
 
-// answerLimit is how long the page waits for its members.
+// answerLimit is how long the page waits for its runnables.
 const answerLimit = 2 * time.Second
 
-// ask asks the member, unless an earlier question has no answer yet: Ready may block.
-func (m *namedMember) ask() {
+// ask asks the runnable, unless an earlier question has no answer yet: Ready may block.
+func (m *namedRunnable) ask() {
 	select {
 	case <-m.asking: // too late for the request that asked
 		m.asking = nil
 	default:
 	}
 	if m.asking == nil {
-		m.asking = make(chan Member, 1)
-		go func(answer chan<- Member) { answer <- m.look() }(m.asking)
+		m.asking = make(chan Runnable, 1)
+		go func(answer chan<- Runnable) { answer <- m.look() }(m.asking)
 	}
 }
 
-// await returns the answer of the member, or an answer that ctx ended first.
-func (m *namedMember) await(ctx context.Context) Member {
+// await returns the answer of the runnable, or an answer that ctx ended first.
+func (m *namedRunnable) await(ctx context.Context) Runnable {
 	select {
 	case answer := <-m.asking:
 		m.asking = nil
 		return answer
 	case <-ctx.Done():
-		return Member{Name: m.id, Reason: fmt.Sprintf("no answer for %v", answerLimit)}
+		return Runnable{Name: m.id, Reason: fmt.Sprintf("no answer for %v", answerLimit)}
 	}
 }
 
-func (m *namedMember) look() (shown Member) {
-	shown = Member{Name: m.id}
+func (m *namedRunnable) look() (shown Runnable) {
+	shown = Runnable{Name: m.id}
 	defer func() {
 		if value := recover(); value != nil { // the server would not recover it: this is not its goroutine
 			shown.Ready, shown.Reason = false, fmt.Sprintf("panic: %v", value)
 		}
 	}()
-	if err := m.member.Ready(); err != nil {
+	if err := m.runnable.Ready(); err != nil {
 		shown.Reason = err.Error()
 	} else {
 		shown.Ready = true
 	}
-	if reporter, ok := m.member.(StatusReporter); ok {
+	if reporter, ok := m.runnable.(StatusReporter); ok {
 		for name, value := range reporter.StatusItems() {
 			shown.StatusItems = append(shown.StatusItems, StatusItem{Name: name, Value: value})
 		}
@@ -173,18 +173,18 @@ func Add[T any](p *Page, i *informer.Informer[T]) (remove func()) {
 	}
 }
 
-// AddMember shows whether a member is ready, until remove is called: a reconciler or a
+// AddRunnable shows whether a runnable is ready, until remove is called: a reconciler or a
 // manager. It also shows the facts of a [StatusReporter].
-func (p *Page) AddMember(name string, member informer.Member) (remove func()) {
-	added := &namedMember{id: name, member: member}
+func (p *Page) AddRunnable(name string, runnable informer.Runnable) (remove func()) {
+	added := &namedRunnable{id: name, runnable: runnable}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.members = append(slices.Clone(p.members), added)
+	p.runnables = append(slices.Clone(p.runnables), added)
 	p.changeLocked()
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.members = slices.DeleteFunc(slices.Clone(p.members), func(m *namedMember) bool { return m == added })
+		p.runnables = slices.DeleteFunc(slices.Clone(p.runnables), func(m *namedRunnable) bool { return m == added })
 		p.changeLocked()
 	}
 }
@@ -204,7 +204,7 @@ func (p *Page) look() *view {
 	p.looking <- struct{}{}
 	defer func() { <-p.looking }()
 	p.mu.Lock()
-	last, changed, sources, members := p.last, p.changed, p.sources, p.members
+	last, changed, sources, runnables := p.last, p.changed, p.sources, p.runnables
 	p.mu.Unlock()
 	if last != nil && time.Since(last.state.At) < p.interval {
 		return last
@@ -212,7 +212,7 @@ func (p *Page) look() *view {
 	s := State{At: time.Now()}
 	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
 	defer cancel()
-	for _, one := range members {
+	for _, one := range runnables {
 		one.ask()
 	}
 	for _, one := range sources {
@@ -220,8 +220,8 @@ func (p *Page) look() *view {
 		i.ID = one.id
 		s.Informers = append(s.Informers, i)
 	}
-	for _, one := range members {
-		s.Members = append(s.Members, one.await(ctx))
+	for _, one := range runnables {
+		s.Runnables = append(s.Runnables, one.await(ctx))
 	}
 	seen := newView(s)
 	p.mu.Lock()

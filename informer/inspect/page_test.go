@@ -228,20 +228,20 @@ func TestOneLooksForAllWhoAskAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := inspect.New(inspect.WithInterval(time.Minute))
 		b := &busy{}
-		remove := p.AddMember("busy", b)
+		remove := p.AddRunnable("busy", b)
 		var asking sync.WaitGroup
 		for range 10 {
-			asking.Go(func() { assert.Len(t, p.State().Members, 1) })
+			asking.Go(func() { assert.Len(t, p.State().Runnables, 1) })
 		}
 		asking.Wait()
 		assert.EqualValues(t, 1, b.asked.Load())
 
-		p.AddMember("new", member{})
+		p.AddRunnable("new", member{})
 		asking.Go(func() { p.State() })
 		synctest.Wait()
 		remove() // while the page asks the members
 		asking.Wait()
-		assert.Equal(t, []inspect.Member{{Name: "new", Ready: true}}, p.State().Members, "a removed member does not come back, and an added one is there at once")
+		assert.Equal(t, []inspect.Runnable{{Name: "new", Ready: true}}, p.State().Runnables, "a removed member does not come back, and an added one is there at once")
 	})
 }
 
@@ -256,7 +256,7 @@ func TestHeadOfAStreamEnds(t *testing.T) {
 
 func TestStreamsAreNotBrokenByWhatErrorsSay(t *testing.T) {
 	p := inspect.New()
-	p.AddMember("hostile", member{errors.New("one\rtwo\r\rdata: three\r\nfour")})
+	p.AddRunnable("hostile", member{errors.New("one\rtwo\r\rdata: three\r\nfour")})
 	p.Close()
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, home+"/stream", nil))
@@ -299,17 +299,17 @@ func (talkative) StatusItems() iter.Seq2[string, string] {
 	return maps.All(map[string]string{"colour": "<blue>"})
 }
 
-func TestMembersAreReadyOrNot(t *testing.T) {
+func TestRunnablesAreReadyOrNot(t *testing.T) {
 	p := inspect.New()
-	p.AddMember("good", member{})
-	remove := p.AddMember("bad", member{errors.New("it has begun to rain")})
-	assert.Equal(t, []inspect.Member{{Name: "good", Ready: true}, {Name: "bad", Reason: "it has begun to rain"}}, p.State().Members)
+	p.AddRunnable("good", member{})
+	remove := p.AddRunnable("bad", member{errors.New("it has begun to rain")})
+	assert.Equal(t, []inspect.Runnable{{Name: "good", Ready: true}, {Name: "bad", Reason: "it has begun to rain"}}, p.State().Runnables)
 	assert.Contains(t, get(p, "/").Body.String(), "it has begun to rain")
 	remove()
-	assert.Len(t, p.State().Members, 1)
+	assert.Len(t, p.State().Runnables, 1)
 
-	p.AddMember("talkative", talkative{})
-	assert.Equal(t, []inspect.StatusItem{{Name: "colour", Value: "<blue>"}}, p.State().Members[1].StatusItems)
+	p.AddRunnable("talkative", talkative{})
+	assert.Equal(t, []inspect.StatusItem{{Name: "colour", Value: "<blue>"}}, p.State().Runnables[1].StatusItems)
 	assert.Contains(t, get(p, "/").Body.String(), "<dt>colour</dt><dd>&lt;blue&gt;</dd>")
 }
 
@@ -456,9 +456,9 @@ type panicking struct{ member }
 func (panicking) Ready() error { panic("ouch") }
 
 // show returns a page with a member.
-func show(name string, m informer.Member) *inspect.Page {
+func show(name string, m informer.Runnable) *inspect.Page {
 	p := inspect.New()
-	p.AddMember(name, m)
+	p.AddRunnable(name, m)
 	return p
 }
 
@@ -473,19 +473,19 @@ func TestMemberThatDoesNotAnswerIsAskedOnce(t *testing.T) {
 		b := newBlocked()
 		p := show("blocked", b)
 		for range 20 {
-			assert.Equal(t, []inspect.Member{{Name: "blocked", Reason: "no answer for 2s"}}, p.State().Members)
+			assert.Equal(t, []inspect.Runnable{{Name: "blocked", Reason: "no answer for 2s"}}, p.State().Runnables)
 			assert.Equal(t, http.StatusOK, get(p, "/").Code)
 		}
 		assert.EqualValues(t, 1, b.asked.Load())
 		close(b.release)
 		synctest.Wait()
 		assert.EqualValues(t, 1, b.asked.Load())
-		assert.Equal(t, []inspect.Member{{Name: "blocked", Ready: true}}, fresh(p).Members)
+		assert.Equal(t, []inspect.Runnable{{Name: "blocked", Ready: true}}, fresh(p).Runnables)
 		assert.EqualValues(t, 2, b.asked.Load(), "a late answer is not shown")
 	})
 }
 
 func TestPanicOfAMemberIsShown(t *testing.T) {
 	p := show("broken", panicking{})
-	assert.Equal(t, []inspect.Member{{Name: "broken", Reason: "panic: ouch"}}, p.State().Members)
+	assert.Equal(t, []inspect.Runnable{{Name: "broken", Reason: "panic: ouch"}}, p.State().Runnables)
 }

@@ -53,12 +53,12 @@ func fill(keys, objects int) int {
 	return max(min(barWidth*keys/max(objects, 1), barWidth), 4)
 }
 
-// badge is the state of an informer or a member in a few words.
+// badge is the state of an informer or a runnable in a few words.
 type badge struct{ Class, Text string }
 
 // informerBadge returns the badge of an informer, such as "ready, stale for 6 s".
 func informerBadge(i Informer) badge {
-	b := memberBadge(i.Ready)
+	b := runnableBadge(i.Ready)
 	if i.StaleSeconds >= 1 {
 		b.Text += ", stale for " + age(i.StaleSeconds)
 		if i.Ready {
@@ -68,7 +68,7 @@ func informerBadge(i Informer) badge {
 	return b
 }
 
-func memberBadge(ready bool) badge {
+func runnableBadge(ready bool) badge {
 	if ready {
 		return badge{"ready", "ready"}
 	}

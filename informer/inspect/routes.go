@@ -18,7 +18,7 @@ var assets embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"ago": ago, "since": since, "bytes": byteCount, "seconds": seconds, "clock": clock, "pipeline": newPipeline,
-	"count": count, "informerBadge": informerBadge, "memberBadge": memberBadge,
+	"count": count, "informerBadge": informerBadge, "runnableBadge": runnableBadge,
 	"link":      func(informer string, of located) string { return link(informer, of.located()) },
 	"linkKey":   link,
 	"queuesOf":  func(informer, of string, queues []Queue) queueTable { return queueTable{informer, of, queues} },

@@ -10,26 +10,26 @@ type State struct {
 	// At is the time of this view.
 	At        time.Time  `json:"at"`
 	Informers []Informer `json:"informers"`
-	Members   []Member   `json:"members,omitempty"`
+	Runnables []Runnable `json:"runnables,omitempty"`
 }
 
-// Member is a member of [Page.AddMember].
-type Member struct {
+// Runnable is what [Page.AddRunnable] shows: a part of the program that is no informer.
+type Runnable struct {
 	Name  string `json:"name"`
 	Ready bool   `json:"ready"`
-	// Reason is why the member is not ready.
+	// Reason is why the runnable is not ready.
 	Reason string `json:"reason,omitempty"`
 	// StatusItems are the facts of a [StatusReporter].
 	StatusItems []StatusItem `json:"facts,omitempty"`
 }
 
-// StatusItem is a detail that a member shows about itself, for people to read.
+// StatusItem is a detail that a runnable shows about itself, for people to read.
 type StatusItem struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// StatusReporter is a member that shows more about itself than its readiness, such as its shards.
+// StatusReporter is a runnable that shows more about itself than its readiness, such as its shards.
 // StatusItems returns names and values. It may be called from any goroutine, and must be quick.
 type StatusReporter interface {
 	StatusItems() iter.Seq2[string, string]
