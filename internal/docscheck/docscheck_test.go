@@ -210,6 +210,8 @@ func TestExcerpts(t *testing.T) {
 		"output":                        {link + "```text\none\n  two\n```", nil},
 		"another output":                {link + "\n```text\none\ntwo\n```", []string{"page.md:3: no example in a Go file that the page links to has this output"}},
 		"a file with another":           {"[b](b.go)\n\n```go\nc()\n```", wrong},
+		"Java with its origin":          {"```java\n// A.java, lines 3-9, its-project 0123abcd, Apache-2.0.\nrun();\n```", nil},
+		"Java without":                  {"\n\n```java\nrun();\n```", []string{"page.md:3: the Java block does not begin with a comment of the form: // File.java, lines 1-2, project commit, licence."}},
 	}
 	each(t, "Excerpts", "page.md", tests, map[string]string{"a/a.go": source, "b.go": "package b"})
 }

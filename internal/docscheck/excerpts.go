@@ -18,10 +18,14 @@ const (
 	more = "..."
 )
 
+// origin is the first line of a Java block: file, lines, project, commit and licence of what is quoted.
+var origin = regexp.MustCompile(`^// \w+\.java, lines? \d+(-\d+)?, [\w-]+ [0-9a-f]{7,40}, \S+-\d+\.\d+\.`)
+
 // Excerpts returns one line for each Go block of a page that is neither a whole program nor found,
 // line by line, in one Go file that the page links to. It also returns one line for each block of
 // text that is not the output of a command and not in a comment of such a file, where tests look
-// for an example's output. Indentation and blank lines at the ends do not count.
+// for an example's output. Indentation and blank lines at the ends do not count. Java is the code of
+// others, so that a block of it has to begin with its origin.
 func Excerpts(r *Repository) []string {
 	linked := r.linkedSources()
 	printed := map[line]bool{}
@@ -36,6 +40,11 @@ func Excerpts(r *Repository) []string {
 		case block.language == "text" && !printed[block.line]:
 			text = "// " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n// ")
 			problem = "no example in a Go file that the page links to has this output"
+		case block.language == "java":
+			if !origin.MatchString(text) {
+				problems = append(problems, block.wrong("the Java block does not begin with a comment of the form: // File.java, lines 1-2, project commit, licence."))
+			}
+			continue
 		default:
 			continue
 		}
