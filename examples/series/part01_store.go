@@ -6,31 +6,40 @@ import (
 	"sync"
 )
 
-// ReflectorStore has the five methods of part 1's Store that a reflector calls. client-go 0.37 calls it
-// ReflectorStore, the Java outcome EventCache. Library: store.Store.
-type ReflectorStore[T Object] interface {
-	Add(T) error
-	Update(T) error
-	Delete(T) error
-	Replace(objects []T, version string) error
-	Resync() error
-}
-
-// Reader has the four methods of part 1's Store that a reader calls. Library: store.Reader.
-type Reader[T Object] interface {
-	List() []T
-	ListKeys() []string
-	Get(T) (T, bool)
-	GetByKey(key string) (T, bool)
-}
-
-// Store is part 1's Store with its nine methods. Library: store.Cache.
+// Store is the Store of part 1, with its nine methods. Nobody needs all of them: a reflector calls
+// five and a reader four, so the two halves have types of their own here.
+//
+// Library: store.Cache.
 type Store[T Object] interface {
 	ReflectorStore[T]
 	Reader[T]
 }
 
-// KeyOf is MetaNamespaceKeyFunc. Library: store.ObjectKey.
+// ReflectorStore is the half that a reflector calls. client-go has it under this name today, and the
+// Java outcome has three methods of it: EventCache, in part09_javareflector.go.
+//
+// Library: store.Store.
+type ReflectorStore[T Object] interface {
+	Add(object T) error
+	Update(object T) error
+	Delete(object T) error
+	Replace(objects []T, version string) error
+	Resync() error
+}
+
+// Reader is the other half. Part 3 meets it as KeyListerGetter.
+//
+// Library: store.Reader.
+type Reader[T Object] interface {
+	List() []T
+	ListKeys() []string
+	Get(object T) (T, bool)
+	GetByKey(key string) (T, bool)
+}
+
+// KeyOf is MetaNamespaceKeyFunc.
+//
+// Library: store.ObjectKey.
 func KeyOf[T Object](object T) string {
 	if object.GetNamespace() == "" {
 		return object.GetName()
@@ -38,41 +47,61 @@ func KeyOf[T Object](object T) string {
 	return object.GetNamespace() + "/" + object.GetName()
 }
 
-// Map is the simplest Store. It is also the known objects of the later parts.
-type Map[T Object] struct{ objects sync.Map }
+// Map is the simplest Store. The later parts keep their known objects in it.
+type Map[T Object] struct {
+	mu      sync.RWMutex // guards objects
+	objects map[string]T
+}
 
-func (m *Map[T]) Add(object T) error     { m.objects.Store(KeyOf(object), object); return nil }
-func (m *Map[T]) Update(object T) error  { return m.Add(object) }
-func (m *Map[T]) Delete(object T) error  { m.objects.Delete(KeyOf(object)); return nil }
-func (m *Map[T]) Resync() error          { return nil }
-func (m *Map[T]) Get(object T) (T, bool) { return m.GetByKey(KeyOf(object)) }
-func (m *Map[T]) ListKeys() []string     { return slices.Sorted(maps.Keys(m.all())) }
-func (m *Map[T]) List() []T              { return slices.Collect(maps.Values(m.all())) }
-
-// Replace is not one step: a reader may see the new objects beside the old ones. Library:
-// store.Cache.Replace publishes one state.
-func (m *Map[T]) Replace(objects []T, _ string) error {
-	gone := m.all()
-	for _, object := range objects {
-		delete(gone, KeyOf(object))
-		m.objects.Store(KeyOf(object), object)
+func (m *Map[T]) Add(object T) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.objects == nil {
+		m.objects = map[string]T{}
 	}
-	for key := range gone {
-		m.objects.Delete(key)
+	m.objects[KeyOf(object)] = object
+	return nil
+}
+
+func (m *Map[T]) Update(object T) error { return m.Add(object) }
+
+func (m *Map[T]) Delete(object T) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.objects, KeyOf(object))
+	return nil
+}
+
+func (m *Map[T]) Replace(objects []T, _ string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.objects = map[string]T{}
+	for _, object := range objects {
+		m.objects[KeyOf(object)] = object
 	}
 	return nil
 }
 
-func (m *Map[T]) GetByKey(key string) (object T, ok bool) {
-	value, ok := m.objects.Load(key)
-	if ok {
-		object = value.(T)
-	}
-	return object, ok
+// Resync has nothing to do, because nobody waits for changes of a Map.
+func (m *Map[T]) Resync() error { return nil }
+
+func (m *Map[T]) List() []T {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return slices.Collect(maps.Values(m.objects))
 }
 
-func (m *Map[T]) all() map[string]T {
-	all := map[string]T{}
-	m.objects.Range(func(key, object any) bool { all[key.(string)] = object.(T); return true })
-	return all
+func (m *Map[T]) ListKeys() []string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return slices.Sorted(maps.Keys(m.objects))
+}
+
+func (m *Map[T]) Get(object T) (T, bool) { return m.GetByKey(KeyOf(object)) }
+
+func (m *Map[T]) GetByKey(key string) (T, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	object, ok := m.objects[key]
+	return object, ok
 }

@@ -5,83 +5,74 @@ import (
 	"sync"
 )
 
-// EventQueueCollection is DeltaFIFO: it turns "add this object" into "add an event: an object was
-// added". It has one EventQueue for each key, in the order of their first events.
+// EventQueueCollection is DeltaFIFO: it turns "add this object" into "add an event: this object was
+// added". It has an EventQueue for each object, and hands them out in the order of their first events.
+//
 // Library: eventqueue.Collection.
 type EventQueueCollection[T Object] struct {
-	known     Reader[T] // the objects that were processed
-	more      chan struct{}
-	mu        sync.Mutex
+	known Reader[T] // the objects that were processed
+
+	mu        sync.Mutex // guards the fields below
+	filled    *sync.Cond
 	queues    map[string]*EventQueue[T]
-	order     []string
-	populated bool
-	initial   int // queues of the first list that were not popped
+	order     []string // the keys of queues
+	populated bool     // there was a list, or an event
+	initial   int      // the number of queues of the first list that were not popped
 }
 
 func NewEventQueueCollection[T Object](known Reader[T]) *EventQueueCollection[T] {
-	return &EventQueueCollection[T]{known: known, more: make(chan struct{}, 1), queues: map[string]*EventQueue[T]{}}
+	c := &EventQueueCollection[T]{known: known, queues: map[string]*EventQueue[T]{}}
+	c.filled = sync.NewCond(&c.mu)
+	return c
 }
 
-func (c *EventQueueCollection[T]) Add(object T) error {
-	return c.put(Event[T]{Type: Addition, Object: object})
-}
-func (c *EventQueueCollection[T]) Update(object T) error {
-	return c.put(Event[T]{Type: Modification, Object: object})
-}
-func (c *EventQueueCollection[T]) Delete(object T) error {
-	return c.put(Event[T]{Type: Deletion, Object: object})
-}
+func (c *EventQueueCollection[T]) Add(object T) error    { return c.put(Addition, object) }
+func (c *EventQueueCollection[T]) Update(object T) error { return c.put(Modification, object) }
+func (c *EventQueueCollection[T]) Delete(object T) error { return c.put(Deletion, object) }
 
-func (c *EventQueueCollection[T]) put(event Event[T]) error {
+func (c *EventQueueCollection[T]) put(verb EventType, object T) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.putLocked(event)
+	c.populated = true
+	c.putLocked(Event[T]{Type: verb, Object: object})
 	return nil
 }
 
-func (c *EventQueueCollection[T]) putLocked(events ...Event[T]) {
-	c.populated = true
-	for _, event := range events {
-		key := KeyOf(event.Object)
-		if c.queues[key] == nil {
-			c.queues[key] = &EventQueue[T]{Key: key}
-			c.order = append(c.order, key)
-		}
-		c.queues[key].add(event)
+func (c *EventQueueCollection[T]) putLocked(event Event[T]) {
+	key := KeyOf(event.Object)
+	if c.queues[key] == nil {
+		c.queues[key] = &EventQueue[T]{Key: key}
+		c.order = append(c.order, key)
+		c.filled.Signal()
 	}
-	select {
-	case c.more <- struct{}{}:
-	default:
-	}
+	c.queues[key].add(event)
 }
 
-// Pop takes away the eldest queue. The lock is free while the caller processes it.
+// Pop waits for a queue and takes the eldest away. client-go 6.0 processed it under the lock. Here
+// the lock is free again, because the Java outcome, too, returns the queue.
 func (c *EventQueueCollection[T]) Pop(ctx context.Context) (*EventQueue[T], error) {
-	for {
-		if queue := c.take(); queue != nil {
-			return queue, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-c.more:
-		}
-	}
-}
-
-func (c *EventQueueCollection[T]) take() (queue *EventQueue[T]) {
+	stop := context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.filled.Broadcast()
+	})
+	defer stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.order) > 0 {
-		queue = c.queues[c.order[0]]
-		delete(c.queues, c.order[0])
-		c.order = c.order[1:]
-		c.initial = max(0, c.initial-1)
+	for len(c.order) == 0 {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		c.filled.Wait()
 	}
-	return queue
+	queue := c.queues[c.order[0]]
+	delete(c.queues, queue.Key)
+	c.order = c.order[1:]
+	c.initial = max(0, c.initial-1)
+	return queue, nil
 }
 
-// HasSynced reports whether the queues of the first list were popped, not that they were processed.
+// HasSynced reports whether the first list was popped. It need not have been processed.
 func (c *EventQueueCollection[T]) HasSynced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

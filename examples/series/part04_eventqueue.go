@@ -1,5 +1,6 @@
 package series
 
+// EventType is the verb of an event. client-go calls it DeltaType.
 type EventType string
 
 const (
@@ -8,15 +9,24 @@ const (
 	Deletion     EventType = "Deletion"
 )
 
-// Event is client-go's Delta, and AbstractEvent of the Java outcome. Library: eventqueue.Event.
+// Event is client-go's Delta: a verb and a payload. The Java outcome calls it AbstractEvent.
+//
+// Library: eventqueue.Event.
 type Event[T Object] struct {
-	Type              EventType
-	Sync              bool // a SynchronizationEvent: from a relist or a resync, not from a watch
-	FinalStateUnknown bool // DeletedFinalStateUnknown
-	Prior, Object     T
+	Type          EventType
+	Prior, Object T // Prior is set for a Modification, once it is tracked
+
+	// Sync is true if the event comes from a list or a resync, and not from a watch. In the Java
+	// outcome such an event has a type of its own, SynchronizationEvent.
+	Sync bool
+
+	// FinalStateUnknown is true for a Deletion that a list revealed: DeletedFinalStateUnknown.
+	FinalStateUnknown bool
 }
 
-// EventQueue is client-go's Deltas: the waiting events of one object, oldest first.
+// EventQueue is client-go's Deltas: what happened to one object and was not processed yet, oldest
+// first.
+//
 // Library: eventqueue.Queue.
 type EventQueue[T Object] struct {
 	Key    string
@@ -26,11 +36,11 @@ type EventQueue[T Object] struct {
 func (q *EventQueue[T]) add(event Event[T]) {
 	last := len(q.Events) - 1
 	if event.Sync && last >= 0 && q.Events[last].Type == Deletion {
-		return // what was deleted needs no synchronisation: this loses a re-creation
+		return // a deleted object needs no sync; but the list may have found its successor
 	}
-	if last >= 1 && event.Type == Deletion && q.Events[last].Type == Deletion {
+	if event.Type == Deletion && last >= 1 && q.Events[last].Type == Deletion { // Java; client-go: last >= 0
 		if q.Events[last].FinalStateUnknown {
-			q.Events[last] = event // keep the one that knows more
+			q.Events[last] = event // of two deletions, keep the one that knows more
 		}
 		return
 	}

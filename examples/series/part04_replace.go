@@ -1,35 +1,34 @@
 package series
 
-// Replace makes a Sync event for each listed object, and a deletion for each known object that the
-// list lacks.
+// Replace turns a list into events: an Addition for each object of the list, and a Deletion for each
+// known object that the list lacks. Objects that wait and are not known are overlooked.
 func (c *EventQueueCollection[T]) Replace(objects []T, _ string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var events []Event[T]
 	listed := map[string]bool{}
 	for _, object := range objects {
 		listed[KeyOf(object)] = true
-		events = append(events, Event[T]{Type: Addition, Sync: true, Object: object})
+		c.putLocked(Event[T]{Type: Addition, Object: object, Sync: true})
 	}
 	for _, object := range c.known.List() {
 		if !listed[KeyOf(object)] {
-			events = append(events, Event[T]{Type: Deletion, FinalStateUnknown: true, Object: object})
+			c.putLocked(Event[T]{Type: Deletion, Object: object, FinalStateUnknown: true})
 		}
 	}
 	if !c.populated {
-		c.initial = len(events)
+		c.populated = true
+		c.initial = len(c.order)
 	}
-	c.putLocked(events...)
 	return nil
 }
 
-// Resync makes a Sync event for each known object that has no waiting event.
+// Resync repeats each known object that has no waiting event.
 func (c *EventQueueCollection[T]) Resync() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, object := range c.known.List() {
 		if c.queues[KeyOf(object)] == nil {
-			c.putLocked(Event[T]{Type: Modification, Sync: true, Object: object})
+			c.putLocked(Event[T]{Type: Modification, Object: object, Sync: true})
 		}
 	}
 	return nil

@@ -2,51 +2,39 @@ package series
 
 import "context"
 
-// Track is HandleDeltas, and ResourceTrackingEventQueueConsumer of the Java outcome: it updates the
-// known objects first, and passes on an event that says what changed for the known objects.
-// Library: store.Commit, and the cache of a collection.
-func Track[T Object](known Store[T], next func(Event[T])) func(*EventQueue[T]) error {
-	return func(queue *EventQueue[T]) error {
-		for _, event := range queue.Events {
-			if event.Type == Deletion {
-				if err := known.Delete(event.Object); err != nil {
-					return err
-				}
-			} else {
-				prior, ok := known.Get(event.Object)
-				if err := known.Update(event.Object); err != nil {
-					return err
-				}
-				event.Type = Addition
-				if ok {
-					event.Type, event.Prior = Modification, prior
-				}
-			}
-			next(event)
-		}
-		return nil
-	}
-}
-
-// SharedInformer is sharedIndexInformer: one controller, one store, many handlers.
+// SharedInformer is sharedIndexInformer without its indexes: one controller and one store for many
+// handlers. When it runs, a message goes from the server to the reflector, which adds an event to the
+// queue; the loop of the controller pops it, Track writes the store, and the Distributor passes it on
+// to each handler.
+//
 // Library: informer.Informer.
 type SharedInformer[T Object] struct {
-	Distributor[T]
-	store      Map[T]
-	controller Controller[T]
+	known       Map[T]
+	distributor Distributor[T]
+	controller  Controller[T]
 }
 
 func NewSharedInformer[T Object](source ListerWatcher[T]) *SharedInformer[T] {
 	s := &SharedInformer[T]{}
-	s.controller = NewController(Config[T]{source, NewEventQueueCollection(&s.store), Track(&s.store, s.Distribute)})
+	s.controller = NewController(Config[T]{
+		Source:  source,
+		Queue:   NewEventQueueCollection(&s.known),
+		Process: Track(&s.known, s.distributor.Distribute),
+	})
 	return s
 }
 
-// GetStore returns the known objects, not the queue that the reflector fills. Nobody may write it.
-func (s *SharedInformer[T]) GetStore() Store[T] { return &s.store }
-func (s *SharedInformer[T]) HasSynced() bool    { return s.controller.HasSynced() }
+// AddEventHandler adds a handler at any time. One that comes late hears nothing of what is there.
+func (s *SharedInformer[T]) AddEventHandler(handler Handler[T], syncing bool) {
+	s.distributor.AddHandler(handler, syncing)
+}
+
+// GetStore returns the known objects, which the caller may only read.
+func (s *SharedInformer[T]) GetStore() Store[T] { return &s.known }
+
+func (s *SharedInformer[T]) HasSynced() bool { return s.controller.HasSynced() }
 
 func (s *SharedInformer[T]) Run(ctx context.Context) {
 	s.controller.Run(ctx)
-	s.Close()
+	s.distributor.Close()
 }

@@ -7,11 +7,13 @@ import (
 	"sync"
 )
 
-// Container pairs producers and observers by type and qualifier, as the extension of part 11 does.
-// In Go, the type alone is enough, and the compiler does the pairing: Observe does not compile with
-// a client and a function for different types.
+// Container pairs producers with observers by type and qualifier while the program runs, as the
+// extension of part 11 does. Go needs no container for it: Observe does not compile with a client of
+// one type and a function for another.
+//
+// Library: the type T of an informer and its handlers.
 type Container struct {
-	producers map[pair]any
+	producers map[pair]any // a ListerWatcher of the pair's type
 	observers map[pair]func(ctx context.Context, producer any)
 }
 
@@ -20,39 +22,38 @@ type pair struct {
 	qualifier string
 }
 
-func (p pair) String() string { return fmt.Sprintf("%v %q", p.of, p.qualifier) }
+func NewContainer() *Container {
+	return &Container{map[pair]any{}, map[pair]func(context.Context, any){}}
+}
 
-func Produce[T Object](c *Container, qualifier string, which ListerWatcher[T]) {
-	if c.producers == nil {
-		c.producers = map[pair]any{}
-	}
+// Produces says which objects there are under a qualifier.
+func Produces[T Object](c *Container, qualifier string, which ListerWatcher[T]) {
 	c.producers[pair{reflect.TypeFor[T](), qualifier}] = which
 }
 
+// Observes says what to do with the objects of a type under a qualifier.
 func Observes[T Object](c *Container, qualifier string, what func(Event[T])) {
-	if c.observers == nil {
-		c.observers = map[pair]func(context.Context, any){}
-	}
 	c.observers[pair{reflect.TypeFor[T](), qualifier}] = func(ctx context.Context, producer any) {
 		Observe(ctx, producer.(ListerWatcher[T]), what)
 	}
 }
 
-// Run refuses an observer without a producer, and a producer without an observer.
+// Run runs all pairs until ctx ends. It refuses an observer without a producer, which would wait in
+// vain, and a producer without an observer.
 func (c *Container) Run(ctx context.Context) error {
 	for p := range c.observers {
 		if c.producers[p] == nil {
-			return fmt.Errorf("no producer for %v", p)
+			return fmt.Errorf("no producer of %v %q: call Produces with this type and qualifier", p.of, p.qualifier)
 		}
 	}
 	for p := range c.producers {
 		if c.observers[p] == nil {
-			return fmt.Errorf("no observer for %v", p)
+			return fmt.Errorf("no observer of %v %q: call Observes with this type and qualifier", p.of, p.qualifier)
 		}
 	}
 	var running sync.WaitGroup
-	for p, producer := range c.producers {
-		running.Go(func() { c.observers[p](ctx, producer) })
+	for p, observe := range c.observers {
+		running.Go(func() { observe(ctx, c.producers[p]) })
 	}
 	running.Wait()
 	return nil
