@@ -38,9 +38,11 @@ func (q *EventQueue[T]) add(event Event[T]) {
 	if event.Sync && last >= 0 && q.Events[last].Type == Deletion {
 		return // a deleted object needs no sync; but the list may have found its successor
 	}
-	if event.Type == Deletion && last >= 1 && q.Events[last].Type == Deletion { // Java; client-go: last >= 0
+	// Of two deletions, one is enough: the one that knows more. Two deletions alone stay two, though,
+	// because the Java outcome looks only at queues with more than two events.
+	if event.Type == Deletion && last >= 1 && q.Events[last].Type == Deletion {
 		if q.Events[last].FinalStateUnknown {
-			q.Events[last] = event // of two deletions, keep the one that knows more
+			q.Events[last] = event
 		}
 		return
 	}

@@ -1,0 +1,67 @@
+package series
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+)
+
+// eventCache writes to a Map. The Java outcome has an EventQueueCollection here.
+type eventCache struct{ Map[pod] }
+
+func (c *eventCache) Add(_ EventType, p pod)             { _ = c.Map.Add(p) }
+func (c *eventCache) Replace(pods []pod, version string) { _ = c.Map.Replace(pods, version) }
+func (c *eventCache) Synchronize()                       {}
+
+// The server ends the watch after a minute, as servers do. Then it gets another pod.
+func TestPart09AWatchThatEndsIsNotOpenedAgain(t *testing.T) {
+	inWorld(t, "the model", func(t *testing.T, ctx context.Context, w world) {
+		w.create(t, "db")
+		pods := &eventCache{}
+		r := NewJavaReflector(FromClient(w.pods), pods)
+		assert.NoError(t, r.Start(ctx))
+		<-time.After(2 * time.Minute)
+		w.create(t, "web")
+		<-time.After(time.Hour)
+		assert.Equal(t, []string{"default/db"}, pods.ListKeys())
+		r.Wait()
+	}, reflectortest.WithWatchTimeout(time.Minute))
+	inWorld(t, "the library", func(t *testing.T, ctx context.Context, w world) {
+		w.create(t, "db")
+		pods := store.New(store.ObjectKey[pod])
+		go func() { assert.NoError(t, reflector.New(w.pods, pods).Run(ctx)) }()
+		<-time.After(2 * time.Minute)
+		w.create(t, "web")
+		<-time.After(time.Hour)
+		assert.Equal(t, 2, pods.Len())
+	}, reflectortest.WithWatchTimeout(time.Minute))
+}
+
+// The server fails on the first request.
+func TestPart09AFirstListThatFailsIsFinal(t *testing.T) {
+	inWorld(t, "the model", func(t *testing.T, ctx context.Context, w world) {
+		w.create(t, "web")
+		w.Inject(reflectortest.Answer(http.StatusInternalServerError).Times(1))
+		pods := &eventCache{}
+		assert.Error(t, NewJavaReflector(FromClient(w.pods), pods).Start(ctx))
+		<-time.After(time.Hour)
+		assert.Empty(t, pods.ListKeys())
+		assert.Len(t, w.Requests(), 1)
+	})
+	inWorld(t, "the library", func(t *testing.T, ctx context.Context, w world) {
+		w.create(t, "web")
+		w.Inject(reflectortest.Answer(http.StatusInternalServerError).Times(1))
+		pods := store.New(store.ObjectKey[pod])
+		go func() { assert.NoError(t, reflector.New(w.pods, pods).Run(ctx)) }()
+		<-time.After(time.Hour)
+		synctest.Wait()
+		assert.Equal(t, 1, pods.Len())
+	})
+}
