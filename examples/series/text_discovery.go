@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Mapping is REST mapping: it says which resource serves the objects of a kind. Library:
-// mapper.Mapper.
+// Mapping is REST mapping: it says which resource serves the objects of a kind.
+//
+// Library: mapper.Mapper.
 type Mapping map[schema.GroupVersionKind]schema.GroupVersionResource
 
 // Discover makes a Mapping of what the server says about itself, at /api and /apis. Any discovery
@@ -39,7 +40,9 @@ func Discover(client interface {
 	return mapping, nil
 }
 
-// Endpoint is the path of an object, with the parts that the notes mark. Library: client.Resource.
+// Endpoint is the path of an object, with the parts that the notes mark.
+//
+// Library: client.Resource.
 func Endpoint(resource schema.GroupVersionResource, namespace, name string) string {
 	prefix := path.Join("/apis", resource.Group, resource.Version)
 	if resource.Group == "" {
@@ -52,7 +55,9 @@ func Endpoint(resource schema.GroupVersionResource, namespace, name string) stri
 }
 
 // DiscoveryCache is ~/.kube/cache/discovery: it asks the server only when its answer is older than
-// TTL. Library: mapper.OnDisk, mapper.InMemory.
+// TTL.
+//
+// Library: mapper.OnDisk, mapper.InMemory.
 type DiscoveryCache struct {
 	Ask func() (Mapping, error) // such as Discover
 	TTL time.Duration           // ten minutes in the notes

@@ -13,7 +13,9 @@ type Writer[T Object] interface {
 }
 
 // Flow is a controller from the watch to the write. The numbers are those of the notes on Eddie
-// Zaneski's talk, which stop at 5.2; chapter 7 of the docs continues them. Library: reconcile.New.
+// Zaneski's talk, which stop at 5.2; chapter 7 of the docs continues them.
+//
+// Library: reconcile.Reconciler.
 type Flow[T Object] struct {
 	informer Controller[T]
 	lister   Lister[T]
@@ -30,9 +32,9 @@ func NewFlow[T Object](source ListerWatcher[T], writer Writer[T], desire func(T)
 	f.lister = NewLister(indexer)
 	f.keys = NewWorkQueue[string]() // 6
 	f.informer = NewController(Config[T]{
-		Source:  source,                              // 1: its Reflector lists and watches
-		Queue:   NewEventQueueCollection[T](indexer), // 2: each change becomes an event in a queue
-		Process: Track(indexer, f.handle),            // 3.1: pop; 3.2: store; 4, 5.1, 5.2: then notify
+		Source:  source,                           // 1: its Reflector lists and watches
+		Queue:   NewEventQueueCollection(indexer), // 2: each change becomes an event in a queue
+		Process: Track(indexer, f.handle),         // 3.1: pop; 3.2: store; 4, 5.1, 5.2: then notify
 	})
 	return f
 }

@@ -10,7 +10,9 @@ import (
 type IndexFunc[T Object] func(object T) []string
 
 // Indexer is a Store that also finds objects by a value. The informer writes it, and a Lister reads
-// it. Library: store.Cache with store.Index.
+// it.
+//
+// Library: store.Cache with store.Index.
 type Indexer[T Object] struct {
 	Map[T]
 	valuesOf IndexFunc[T]

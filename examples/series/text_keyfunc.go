@@ -8,7 +8,9 @@ import (
 )
 
 // KeyFunc makes the key under which a store keeps an object. In client-go it takes an interface{},
-// so it begins with a check of the type; here the compiler has checked it. Library: store.KeyFunc.
+// so it begins with a check of the type; here the compiler has checked it.
+//
+// Library: store.KeyFunc, whose keys have two fields.
 type KeyFunc[T any] func(object T) (string, error)
 
 // ObjectKey is MetaNamespaceKeyFunc as a KeyFunc: KeyOf with an error for an object without a name.
@@ -20,7 +22,9 @@ func ObjectKey[T Object](object T) (string, error) {
 }
 
 // KeyedStore keeps values of any type, because nothing but the key function knows what they are.
-// The tutorial at leftasexercise.com keeps books in one. Library: store.Cache.
+// The tutorial at leftasexercise.com keeps books in one.
+//
+// Library: store.Cache.
 type KeyedStore[T any] struct {
 	keyOf KeyFunc[T]
 

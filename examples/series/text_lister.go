@@ -2,7 +2,9 @@ package series
 
 // Lister reads an Indexer. It is FooLister of the sample controller, whose informer and lister share
 // one Indexer. Because it has no method that writes, its users cannot break the implied contract of
-// part 3. Library: Informer.Cache, a store.View.
+// part 3.
+//
+// Library: Informer.Cache, which is a store.View.
 type Lister[T Object] struct{ indexer *Indexer[T] }
 
 // NewLister is NewFooLister(informer.GetIndexer()).

@@ -13,7 +13,9 @@ import (
 )
 
 // WatchEvent is one message of a watch. Its type is one of the four that the texts of 2018 and 2019
-// name: ADDED, MODIFIED, DELETED, ERROR. Library: the reflector reads them and keeps them to itself.
+// name: ADDED, MODIFIED, DELETED, ERROR.
+//
+// Library: a reflector reads watch events, and its store gets writes instead of them.
 type WatchEvent[T Object] struct {
 	Type   watch.EventType
 	Object T              // as it is after the change; after a deletion, as it was at the end

@@ -6,7 +6,9 @@ import (
 )
 
 // WorkQueue holds the keys that somebody has to work on, each at most once. It is client-go's
-// workqueue. Library: eventqueue.Collection, of keys; package reconcile has one.
+// workqueue.
+//
+// Library: eventqueue.Collection, of keys; reconcile.Reconciler has one.
 type WorkQueue[K comparable] struct {
 	mu       sync.Mutex // guards the fields below, and is the lock of more
 	more     *sync.Cond
