@@ -59,7 +59,7 @@ func TestTextTheFlowFromAWatchToAWrite(t *testing.T) {
 		server := reflectortest.Start(t)
 		server.Inject(reflectortest.Answer(500).On("update", "pods").Times(1))
 		client := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().Pods("default")
-		flow := series.NewFlow(series.FromClient[*corev1.Pod](client), client, func(pod *corev1.Pod) (*corev1.Pod, bool) {
+		flow := series.NewFlow(series.FromClient(client), client, func(pod *corev1.Pod) (*corev1.Pod, bool) {
 			if pod.Labels["seen"] != "" {
 				return pod, false
 			}
