@@ -11,27 +11,45 @@
 //
 // # Contents
 //
-//	part  file                     types                            test
-//	0     part00_message.go        Object, Listen                   part00_test.go
-//	1     part01_listerwatcher.go  ListerWatcher, Client            part01_test.go
-//	      part01_store.go          Store, ReflectorStore, Reader,
-//	                               Map
-//	      part01_reflector.go      KubernetesResourceReflector
-//	2     part02_controller.go     Controller, Config               part02_test.go
-//	3     part03_controller.go     Queue, controller, processLoop   part03_test.go
-//	      part03_informer.go       NewInformer, Handler
-//	4     part04_eventqueue.go     Event, EventQueue                part04_test.go
-//	      part04_collection.go     EventQueueCollection
-//	      part04_replace.go        its Replace and Resync
-//	5     picture/main.go          all of them, put together        part05_test.go
-//	6     part06_listener.go       processorListener                part06_test.go
-//	      part06_distributor.go    Distributor
-//	7     part07_track.go          Track                            part07_test.go
-//	      part07_sharedinformer.go SharedInformer
-//	8                              its goroutines                   part08_test.go
-//	9     part09_javareflector.go  JavaReflector, EventCache        part09_test.go
-//	10    part10_observe.go        Observe                          part10_test.go
-//	11    part11_pairing.go        Container                        part11_test.go
+// A file is one sitting. The files of a part need only those of earlier parts, except that part 0
+// listens by the ListerWatcher of part 1, and part 3 already uses the queues of part 4 and Track of
+// part 7.
 //
-// Left out are indexes, periods of resyncs, transformations, and the detector of changed objects.
+//	part  file                      types                           test
+//	0     part00_message.go         Object, Listen                  part00_test.go
+//	1     part01_listerwatcher.go   ListerWatcher, Client           part01_test.go
+//	      part01_store.go           Store, ReflectorStore, Reader,
+//	                                Map
+//	      part01_reflector.go       KubernetesResourceReflector
+//	2     part02_controller.go      Controller, Config              part02_test.go
+//	3     part03_controller.go      Queue, controller, processLoop  part03_test.go
+//	      part03_informer.go        NewInformer, Handler
+//	4     part04_eventqueue.go      Event, EventQueue               part04_test.go
+//	      part04_collection.go      EventQueueCollection
+//	      part04_replace.go         its Replace and Resync
+//	5     picture/main.go           all of them, put together       part05_test.go
+//	6     part06_listener.go        processorListener               part06_test.go
+//	      part06_distributor.go     Distributor
+//	7     part07_track.go           Track                           part07_test.go
+//	      part07_sharedinformer.go  SharedInformer
+//	8                               its goroutines                  part08_test.go
+//	9     part09_javareflector.go   JavaReflector, EventCache       part09_test.go
+//	10    part10_observe.go         Observe                         part10_test.go
+//	11    part11_pairing.go         Container                       part11_test.go
+//
+// The tutorial about object stores and indexers, and the notes on Eddie Zaneski's talk, have more
+// concepts:
+//
+//	file                 types                        test
+//	text_watchevent.go   WatchEvent                   text_watchevent_test.go
+//	text_selector.go     Select                       text_selector_test.go
+//	text_keyfunc.go      KeyFunc, KeyedStore          text_keyfunc_test.go
+//	text_indexer.go      Indexer, IndexFunc           text_indexer_test.go
+//	text_lister.go       Lister, NewIndexerInformer
+//	text_workqueue.go    WorkQueue                    text_workqueue_test.go
+//	text_flow.go         Flow, from a watch to a      text_flow_test.go
+//	                     write, step by step
+//	text_discovery.go    Mapping, DiscoveryCache      text_discovery_test.go
+//
+// Left out are periods of resyncs, transformations, and the detector of changed objects.
 package series

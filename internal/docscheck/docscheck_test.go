@@ -225,6 +225,7 @@ func TestOutputs(t *testing.T) {
 		"with lines left out": {"```sh\ngo run ./examples/a\n```\n```text\nthree\n...\n```", nil},
 		"something else":      {"```sh\ngo run ./examples/a\n```\n```text\none\nthree\n```", []string{"page.md:4: no test of examples/a expects this output"}},
 		"of no example":       {"```text\nfour\n```\n```sh\ngo run ./a\n```\n```text\nfour\n```", nil},
+		"of a folder below":   {"```sh\ngo run ./examples/a/b\n```\n```text\none\n```", []string{"page.md:4: no test of examples/a/b expects this output"}},
 		"of another folder":   {"```sh\ngo run ./examples/b\n```\n```text\none\n```", []string{"page.md:4: no test of examples/b expects this output"}},
 	}
 	each(t, "Outputs", "page.md", tests, map[string]string{"examples/a/main_test.go": code})
