@@ -4,7 +4,8 @@
 // from the API server: a watch that begins with all objects. If the server does not support
 // watch-lists, the reflector lists the objects in pages. It then replaces the content of the store,
 // and writes every later change to the store when the server reports it. It is the Reflector of the
-// blog series "Understanding Kubernetes' tools/cache package", and of client-go's tools/cache.
+// blog series "Understanding Kubernetes' tools/cache package", and of client-go's tools/cache. Its idea
+// in 80 lines is in examples/series/part01_reflector.go.
 //
 // # Usage
 //

@@ -14,6 +14,9 @@
 //
 // Objects are shared between the cache and its readers. Copy an object before you change it.
 //
+// This is the Store of the blog series "Understanding Kubernetes' tools/cache package". Its idea in
+// 80 lines is in examples/series/part01_store.go.
+//
 // # Parts
 //
 //   - [Store] is the write side: a reflector adds, updates, deletes and replaces. Packages
