@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Store is the Store of part 1, with its nine methods. Nobody needs all of them: a reflector calls
+// Store is the Store of part 1, with its nine methods. No caller needs all of them: a reflector calls
 // five and a reader four, so the two halves have types of their own here.
 //
 // Library: store.Cache.
@@ -82,13 +82,19 @@ func (m *Map[T]) Replace(objects []T, _ string) error {
 	return nil
 }
 
-// Resync has nothing to do, because nobody waits for changes of a Map.
+// Resync has nothing to do, because a Map has no consumer to which it could repeat its objects.
 func (m *Map[T]) Resync() error { return nil }
 
+// List returns the objects in the order of their keys, so that programs and tests print the same each
+// time. client-go's order is that of a map: random.
 func (m *Map[T]) List() []T {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return slices.Collect(maps.Values(m.objects))
+	var objects []T
+	for _, key := range slices.Sorted(maps.Keys(m.objects)) {
+		objects = append(objects, m.objects[key])
+	}
+	return objects
 }
 
 func (m *Map[T]) ListKeys() []string {

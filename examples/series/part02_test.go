@@ -25,7 +25,7 @@ func TestPart02AControllerNeedNotDoAnything(t *testing.T) {
 		w.create(t, "web")
 		var c Controller[pod] = idle{}
 		c.Run(ctx)
-		assert.True(t, c.HasSynced(), "although nobody asked the server")
+		assert.True(t, c.HasSynced(), "although it asked the server for nothing")
 		assert.Empty(t, w.Requests())
 	})
 	inWorld(t, "the library", func(t *testing.T, ctx context.Context, w world) {

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Queue is a store that can also pop. Nobody reads it, so the five methods of a reflector suffice.
+// Queue is a store that can also pop. No reader looks into it, so the five methods of a reflector
+// suffice.
 //
 // Library: eventqueue.Collection.
 type Queue[T Object] interface {

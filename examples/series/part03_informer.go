@@ -10,8 +10,8 @@ type Handler[T Object] interface {
 }
 
 // NewInformer is client-go's: a Controller that can also distribute what it pops to a handler. The
-// Store is the known objects, and not the queue that the reflector fills. Nobody but the Controller
-// may write to it, although its type allows that.
+// Store is the known objects, and not the queue that the reflector fills. The caller may only read it,
+// although its type has methods that write.
 //
 // Library: informer.New, whose Cache has no methods that write.
 func NewInformer[T Object](source ListerWatcher[T], handler Handler[T]) (Store[T], Controller[T]) {

@@ -24,7 +24,7 @@ func (p *processorListener[T]) start(running *sync.WaitGroup) {
 	running.Go(p.run)
 }
 
-// pop moves events from incoming to outgoing, so that whoever sends never waits for the handler.
+// pop moves events from incoming to outgoing, so that their sender never waits for the handler.
 func (p *processorListener[T]) pop() {
 	defer close(p.outgoing)
 	var buffer []Event[T]

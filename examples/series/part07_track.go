@@ -2,8 +2,8 @@ package series
 
 // Track is the heart of all: client-go's HandleDeltas, and ResourceTrackingEventQueueConsumer of the
 // Java outcome. It first brings the known objects up to date and then passes the event on, so that a
-// handler finds in the store at least what it is told. Whether an event is an addition or a
-// modification is decided here: by what is known, and not by who sent it.
+// handler finds in the store at least what the event says. Whether an event is an addition or a
+// modification is decided here: by what is known, and not by the sender.
 //
 // Library: store.Commit, which a cache makes when it is written.
 func Track[T Object](known Store[T], next func(Event[T])) func(*EventQueue[T]) error {

@@ -33,11 +33,11 @@ type world struct {
 }
 
 // inWorld runs a subtest in a synctest bubble, where hours take no time, and cancels ctx at its end.
-func inWorld(t *testing.T, name string, test func(t *testing.T, ctx context.Context, w world), opts ...reflectortest.Option) {
+func inWorld(t *testing.T, name string, test func(t *testing.T, ctx context.Context, w world)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			server := reflectortest.Start(t, opts...)
+			server := reflectortest.Start(t)
 			clientset, err := kubernetes.NewForConfig(server.Config())
 			assert.NoError(t, err)
 			ctx, stop := context.WithCancel(t.Context())

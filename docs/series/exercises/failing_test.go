@@ -3,24 +3,23 @@ package exercises
 import (
 	"errors"
 	"time"
-
-	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/informer"
-	corev1 "k8s.io/api/core/v1"
 )
 
-// Question 4: The handler fails on "a" until its text is "three", and the back-off is an hour. "b"
-// is created at the same time. A second later "a" changes to "two", another second later to "three",
-// and then the hour ends. Does "b" wait? Which events of "a" does the handler get, and when?
+// Question 4: The handler fails on "a" until its text is "three", and on "c" once. The library retries
+// after at most an hour. "a" and "b" are created; a second later "a" changes to "two", and another
+// second later to "three". After the hour "c" is created, and an hour later the program ends. Does "b"
+// wait? Which events of "a" and "c" does the handler get, and when?
 func failing(w *world) {
-	w.configMaps.Handle(handler(func(event eventqueue.Event[*corev1.ConfigMap]) error {
-		w.printEvent(event)
-		if event.Key.Name == "a" && event.Object.Data["text"] != "three" {
+	failed := false
+	w.handle(func(e event) error {
+		w.print("%v", e)
+		if e.name == "a" && e.now != "three" || e.name == "c" && !failed {
+			failed = e.name == "c"
 			w.print("  fails")
-			return errors.New("not three")
+			return errors.New("not now")
 		}
 		return nil
-	}), informer.WithQueue(eventqueue.WithBackoff(time.Hour, time.Hour)))
+	})
 	w.start()
 	w.create("a", "one")
 	w.create("b", "one")
@@ -32,5 +31,10 @@ func failing(w *world) {
 	w.update("a", "three")
 	settle()
 	w.print("-- the hour ends")
+	<-time.After(time.Hour)
+	w.print("-- c is created")
+	w.create("c", "one")
+	settle()
+	w.print("-- another hour ends")
 	<-time.After(time.Hour)
 }

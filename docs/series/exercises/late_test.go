@@ -1,15 +1,12 @@
 package exercises
 
-import (
-	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/reflector/reflectortest"
-	corev1 "k8s.io/api/core/v1"
-)
+import "github.com/kubereflector/kubereflector/reflector/reflectortest"
 
 // Question 3: "a" is created, "b" is created and changed, "c" is created and deleted. Then a second
-// subscriber joins, and "a" changes. What does the second subscriber get, and how many requests
-// does it cost?
+// handler joins, and "a" changes. What does the second handler get, and how many requests does it
+// cost?
 func late(w *world) {
+	w.handle(func(event) error { return nil })
 	w.start()
 	w.create("a", "one")
 	w.create("b", "one")
@@ -19,10 +16,7 @@ func late(w *world) {
 	settle()
 
 	w.server.ForgetRequests()
-	w.configMaps.Handle(handler(func(event eventqueue.Event[*corev1.ConfigMap]) error {
-		w.printEvent(event)
-		return nil
-	}))
+	w.handle(w.printEvent)
 	settle()
 	w.print("-- a changes")
 	w.update("a", "two")

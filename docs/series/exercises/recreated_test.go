@@ -1,40 +1,32 @@
 package exercises
 
-import (
-	"github.com/kubereflector/kubereflector/eventqueue"
-	corev1 "k8s.io/api/core/v1"
-)
-
-// Question 2: While the handler works on the addition of "a", "a" changes twice. While it works on
-// the addition of "b", "b" is deleted and created again under the same name. What does the handler
-// get afterwards?
+// Question 2: While the handler works on a change of "a", "a" changes twice more and "b" is deleted.
+// Then the server goes away, as in question 1, and "b" is created again. The handler returns when the
+// server is back. What does it get afterwards, and which objects are known?
 func recreated(w *world) {
-	begun, goOn := make(chan struct{}), make(chan struct{})
-	w.configMaps.Handle(handler(func(event eventqueue.Event[*corev1.ConfigMap]) error {
-		w.printEvent(event)
-		begun <- struct{}{}
-		<-goOn
-		return nil
-	}))
-
-	w.start()
 	w.create("a", "one")
-	<-begun
-	w.update("a", "two")
-	w.update("a", "three")
-	settle()
-	w.print("-- the handler returns")
-	goOn <- struct{}{}
-	<-begun
-	goOn <- struct{}{}
-
 	w.create("b", "one")
-	<-begun
-	w.delete("b")
-	w.create("b", "two")
+	goOn := make(chan struct{})
+	w.handle(func(e event) error {
+		w.print("%v", e)
+		if e.name == "a" && e.now == "two" {
+			<-goOn
+		}
+		return nil
+	})
+	w.start()
+
+	w.update("a", "two")
 	settle()
+	w.update("a", "three")
+	w.update("a", "four")
+	w.delete("b")
+	settle()
+	comeBack := w.goAway()
+	w.create("b", "five")
+	comeBack()
 	w.print("-- the handler returns")
 	close(goOn)
-	<-begun
-	<-begun
+	settle()
+	w.print("known: %v", w.known())
 }

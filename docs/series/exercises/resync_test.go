@@ -1,37 +1,25 @@
 package exercises
 
-import (
-	"context"
-
-	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/store"
-	corev1 "k8s.io/api/core/v1"
-)
-
-// Question 5: The consumer of a collection has acknowledged "a", "b" and "c". Then "b" changes, and
-// "c" is deleted. Before the consumer gets their events, the collection resyncs. What does the
-// consumer get?
+// Question 5: The consumer of a collection has handled "a", "b" and "c". Then "a" changes, and "b" is
+// deleted. The consumer takes the queue of "a", and while it works, the collection resyncs. What does
+// the consumer get?
 func resync(w *world) {
-	configMaps := eventqueue.New(store.ObjectKey[*corev1.ConfigMap])
-	defer configMaps.Close()
-	for _, name := range []string{"a", "b", "c"} {
-		must(configMaps.Add(configMap(name, "one")))
-	}
+	consumer := func(e event) { w.print("%v", e) }
 	takeAll := func() {
-		for configMaps.Len() > 0 {
-			queue, err := configMaps.Take(context.Background())
-			must(err)
-			for event := range queue.Events() {
-				w.printEvent(event)
-			}
-			queue.Done()
+		for finish := w.take(consumer); finish != nil; finish = w.take(consumer) {
+			finish()
 		}
 	}
+	w.add("a", "one")
+	w.add("b", "one")
+	w.add("c", "one")
 	takeAll()
 
-	must(configMaps.Update(configMap("b", "two")))
-	must(configMaps.Delete(configMap("c", "one")))
-	configMaps.Resync()
+	w.change("a", "two")
+	w.remove("b")
+	finish := w.take(consumer)
+	w.resync()
 	w.print("-- after the resync")
+	finish()
 	takeAll()
 }
