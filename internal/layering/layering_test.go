@@ -129,6 +129,18 @@ func TestStoreAndEventQueuesDoNotReachClientGo(t *testing.T) {
 	}
 }
 
+// The small types of the series show ideas without our machinery: their tests run both.
+func TestSmallTypesOfTheSeriesImportNothingOfOurs(t *testing.T) {
+	imports := strings.Fields(goCommand(t, "list", "-f", `{{join .Imports " "}}`, module+"examples/series"))
+	assert.Contains(t, imports, "k8s.io/apimachinery/pkg/watch", "go list said nothing of use")
+	for _, path := range imports {
+		domain, _, _ := strings.Cut(path, "/")
+		allowed := !strings.Contains(domain, ".") || // the standard library
+			strings.HasPrefix(path, "k8s.io/apimachinery/") || strings.HasPrefix(path, "k8s.io/client-go/")
+		assert.True(t, allowed, path)
+	}
+}
+
 // TestReconcilersUseOurQueues: the work queue of a reconciler is an event-queue collection. Only
 // client-go itself uses its work queue.
 func TestReconcilersUseOurQueues(t *testing.T) {
