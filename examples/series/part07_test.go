@@ -2,6 +2,7 @@ package series
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -31,4 +32,46 @@ func TestPart07AListIsTakenForAResync(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"added web"}, other.all())
 	})
+}
+
+// All types together: what happens on the server reaches the store and the handler.
+func TestPart07AMessageReachesTheHandler(t *testing.T) {
+	inWorld(t, "the model", func(t *testing.T, ctx context.Context, w world) {
+		w.create(t, "db")
+		heard := &notes{}
+		pods := NewSharedInformer(FromClient(w.pods))
+		pods.AddEventHandler(heard, true)
+		assert.False(t, pods.HasSynced())
+		go pods.Run(ctx)
+		synctest.Wait()
+		assert.True(t, pods.HasSynced())
+		publish(t, w)
+		assert.Equal(t, []string{"added db", "added web", "updated web", "deleted web"}, slices.Compact(heard.all()))
+		assert.Equal(t, []string{"default/db"}, pods.GetStore().ListKeys())
+	})
+	inWorld(t, "the library", func(t *testing.T, ctx context.Context, w world) {
+		w.create(t, "db")
+		heard := &notes{}
+		pods := informer.New(w.pods)
+		pods.Handle(heard.library())
+		go func() { assert.NoError(t, pods.Run(ctx)) }()
+		assert.NoError(t, pods.WaitForSync(ctx))
+		publish(t, w)
+		assert.Equal(t, []string{"added db", "added web", "updated web", "deleted web"}, slices.Compact(heard.all()))
+		assert.Equal(t, 1, pods.Cache().Len())
+	})
+}
+
+// publish creates a pod, changes it and deletes it. The server marks the pod before it removes it,
+// which is a second change.
+func publish(t *testing.T, w world) {
+	t.Helper()
+	web := newPod("web", "")
+	assert.NoError(t, w.Create(web))
+	synctest.Wait()
+	web.Labels = map[string]string{"tier": "front"}
+	assert.NoError(t, w.Update(web))
+	synctest.Wait()
+	assert.NoError(t, w.Delete(web))
+	synctest.Wait()
 }
