@@ -19,7 +19,7 @@ import (
 func TestPart01EachFailureIsAnotherList(t *testing.T) {
 	fail := func(t *testing.T, ctx context.Context, w world, run func(context.Context)) int {
 		w.create(t, "web")
-		ctx, stop := context.WithTimeout(ctx, 2*time.Hour) // each watch ends in the first
+		ctx, stop := context.WithTimeout(ctx, 2*time.Hour) // long enough for each watch to end
 		defer stop()
 		var running sync.WaitGroup
 		running.Go(func() { run(ctx) })

@@ -48,8 +48,8 @@ func (c *EventQueueCollection[T]) putLocked(event Event[T]) {
 	c.queues[key].add(event)
 }
 
-// Pop waits for a queue and takes the eldest away. client-go 6.0 processed it under the lock. Here
-// the lock is free again, because the Java outcome, too, returns the queue.
+// Pop waits for a queue and takes the eldest away. As in the Java outcome, the lock is free again while
+// the caller works on the queue; client-go 6.0 processed it under the lock.
 func (c *EventQueueCollection[T]) Pop(ctx context.Context) (*EventQueue[T], error) {
 	stop := context.AfterFunc(ctx, func() {
 		c.mu.Lock()
