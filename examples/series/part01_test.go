@@ -24,8 +24,9 @@ func TestPart01EachFailureIsAnotherList(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { run(ctx) })
 		<-time.After(time.Second)
-		w.Inject(reflectortest.Answer(http.StatusInternalServerError).On("watch", "pods").Times(5))
+		failures := w.Inject(reflectortest.Answer(http.StatusInternalServerError).On("watch", "pods").Times(5))
 		running.Wait()
+		assert.Equal(t, 5, failures.Hits())
 		return w.requestsForAllObjects()
 	}
 	inWorld(t, "the model", func(t *testing.T, ctx context.Context, w world) {

@@ -90,6 +90,7 @@ func TestPart04AnObjectThatAListLacksBecomesAGhost(t *testing.T) {
 		_ = pods.Add(newPod("web", "1"))
 		_ = pods.Replace(nil, "2")
 		assert.Zero(t, pods.Cache().Len())
+		assert.Zero(t, pods.Len(), "and no consumer hears of it")
 	})
 }
 

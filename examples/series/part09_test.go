@@ -44,6 +44,7 @@ func TestPart09AWatchThatEndsIsNotOpenedAgain(t *testing.T) {
 		w.create(t, "web")
 		<-time.After(time.Minute)
 		assert.Equal(t, 3, pods.Len())
+		assert.Greater(t, len(w.Requests(reflectortest.Verb("watch"))), 1)
 	})
 }
 
