@@ -27,7 +27,7 @@ type ReflectorStore[T Object] interface {
 	Resync() error
 }
 
-// Reader is the other half. Part 3 meets it as KeyListerGetter.
+// Reader is the other half. Part 3 meets two of its methods as KeyListerGetter: ListKeys and GetByKey.
 //
 // Library: store.Reader.
 type Reader[T Object] interface {

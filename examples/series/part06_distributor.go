@@ -15,7 +15,7 @@ type Distributor[T Object] struct {
 }
 
 // AddHandler adds a handler, which hears of what is distributed from now on. Events from a list or a
-// resync reach it only if it is syncing.
+// resync reach it only if it is syncing. After Close, AddHandler does nothing.
 func (d *Distributor[T]) AddHandler(handler Handler[T], syncing bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

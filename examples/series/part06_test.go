@@ -33,6 +33,7 @@ func TestPart06AStuckHandlerKeepsEveryEvent(t *testing.T) {
 		go func() { assert.NoError(t, pods.Run(ctx)) }()
 		changed := newPod("web", "")
 		assert.NoError(t, w.Create(changed))
+		synctest.Wait()
 		for version := range 999 {
 			changed.Labels = map[string]string{"version": strconv.Itoa(version + 1)}
 			assert.NoError(t, w.Update(changed))
