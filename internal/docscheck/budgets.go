@@ -23,7 +23,7 @@ var budgets = map[string]exports{
 	"controller/recorder":                 {10, 5},
 	"controller/shard":                    {34, 11},
 	"controller/write":                    {22, 1},
-	"eventqueue":                          {34, 42},
+	"eventqueue":                          {35, 42},
 	"eventqueue/eventqueuetest":           {9, 3},
 	"informer":                            {33, 38}, // a cleanup asks Gone first; WithGet is for clients that select by themselves
 	"informer/scoped":                     {5, 2},
