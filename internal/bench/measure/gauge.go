@@ -60,13 +60,16 @@ func Settle() {
 	}
 }
 
+// AllocationRuns is how often [Allocations] calls its function.
+const AllocationRuns = 4
+
 // Allocations returns how many heap objects the process allocates in one call of f. It leaves out
 // what f allocates only the first time. The least of several calls counts, since the runtime
 // allocates a little by itself at times.
 func Allocations(f func()) float64 {
 	f()
 	least := ^uint64(0)
-	for range 3 {
+	for range AllocationRuns - 1 {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)

@@ -104,7 +104,7 @@ func scrape(ctx context.Context, metrics http.Handler) error {
 
 // visit reads a page until its end, without a connection.
 func visit(ctx context.Context, page http.Handler, path string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
 	if err != nil {
 		return err
 	}
