@@ -24,7 +24,9 @@ func NewSharedInformer[T Object](source ListerWatcher[T]) *SharedInformer[T] {
 	return s
 }
 
-// AddEventHandler adds a handler at any time. One that comes late hears nothing of what is there.
+// AddEventHandler adds a handler at any time. As in the Java outcome, one that comes late hears nothing
+// of what is there; client-go 6.0 first sent it the stored objects. client-go counts each new handler
+// as syncing until it checks for the first time who is due for a resync; here the caller says it.
 func (s *SharedInformer[T]) AddEventHandler(handler Handler[T], syncing bool) {
 	s.distributor.AddHandler(handler, syncing)
 }
