@@ -10,7 +10,6 @@ import (
 // Object is a message of part 0: a wish that somebody published, such as "three replicas, please".
 // T is a pointer such as *corev1.Pod.
 type Object interface {
-	comparable
 	metav1.Object
 }
 

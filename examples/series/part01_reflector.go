@@ -56,7 +56,8 @@ func (r *KubernetesResourceReflector[T]) listAndWatch(ctx context.Context) error
 }
 
 // watch opens one watch at the last version, and writes its events to the store. A server ends each
-// watch after some minutes, so an end is no failure, unless it comes at once and without an event.
+// watch after half an hour to an hour, and earlier if the client asks for it, as client-go does. So an
+// end is no failure, unless it comes at once and without an event.
 func (r *KubernetesResourceReflector[T]) watch(ctx context.Context) error {
 	began, empty := time.Now(), true
 	events, err := r.source.Watch(ctx, metav1.ListOptions{ResourceVersion: r.LastSyncResourceVersion()})

@@ -84,7 +84,8 @@ func (f *Flow[T]) Run(ctx context.Context, workers int) {
 	f.informer.Run(ctx)
 }
 
-// NotifyThenStore is Track in the order of the notes: notify (3.1), and only then store (3.2).
+// NotifyThenStore is Track in the order of the notes, whose step 3.1 already notifies: only then it
+// stores (3.2).
 func NotifyThenStore[T Object](known Store[T], next func(Event[T])) func(*EventQueue[T]) error {
 	return func(queue *EventQueue[T]) error {
 		for _, event := range queue.Events {

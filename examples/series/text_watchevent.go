@@ -29,7 +29,7 @@ func ReadEvents[T Object](body io.Reader) iter.Seq2[WatchEvent[T], error] {
 	return func(yield func(WatchEvent[T], error) bool) {
 		for decoder := json.NewDecoder(body); ; {
 			event, err := readEvent[T](decoder)
-			if errors.Is(err, io.EOF) { // the server ended the watch; it does so every hour or so
+			if errors.Is(err, io.EOF) { // the server ended the watch, after half an hour to an hour
 				return
 			}
 			if !yield(event, err) || err != nil {
