@@ -47,7 +47,7 @@ func (i *Indexer[T]) Delete(object T) error {
 	return i.Map.Delete(object)
 }
 
-// Replace replaces all objects and makes the index anew.
+// Replace replaces all objects and makes the index again.
 func (i *Indexer[T]) Replace(objects []T, version string) error {
 	i.mu.Lock()
 	clear(i.keys)

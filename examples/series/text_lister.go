@@ -10,7 +10,7 @@ type Lister[T Object] struct{ indexer *Indexer[T] }
 // NewLister is NewFooLister(informer.GetIndexer()).
 func NewLister[T Object](indexer *Indexer[T]) Lister[T] { return Lister[T]{indexer} }
 
-// Get returns the object with a key. Nobody may change it: it is the object of the Indexer.
+// Get returns the object with a key. The caller must not change it: it is the object of the Indexer.
 func (l Lister[T]) Get(key string) (T, bool) { return l.indexer.GetByKey(key) }
 
 // List returns the objects of a namespace, or all of them if it is empty.

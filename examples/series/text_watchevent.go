@@ -22,7 +22,7 @@ type WatchEvent[T Object] struct {
 	Status *metav1.Status // of an ERROR, which has no object
 }
 
-// ReadEvents reads the body of a watch. Nobody knows how long the body becomes, so the server sends
+// ReadEvents reads the body of a watch. The server does not know how long the body becomes, so it sends
 // it in chunks (RFC 9112, section 7.1), and the client reads one event after the other while the
 // connection stays open.
 func ReadEvents[T Object](body io.Reader) iter.Seq2[WatchEvent[T], error] {

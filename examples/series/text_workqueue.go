@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// WorkQueue holds the keys that somebody has to work on, each at most once. It is client-go's
+// WorkQueue holds the keys that wait for a worker, each at most once. It is client-go's
 // workqueue.
 //
 // Library: eventqueue.Collection, of keys; reconcile.Reconciler has one.
