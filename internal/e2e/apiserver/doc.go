@@ -24,6 +24,8 @@
 //   - A started server answers, and its namespace default exists.
 //   - Its address, its certificates and its data belong to the [Server], not to a process: after [Server.KillAPIServer] and
 //     [Server.StartAPIServer], or the same for etcd, clients find everything where it was.
+//   - [Server.StartReplica] adds a second kube-apiserver, [Server.PauseAPIServer] has one answer nothing for a while, and [Server.RestoreEtcd]
+//     takes back what was written since [Server.SaveEtcd].
 //   - [Server.Stop] ends both programs and removes their files. If the tests end without it, by a panic, a timeout or a kill, a watchdog does it.
 //
 // # What is different from a cluster

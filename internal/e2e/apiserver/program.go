@@ -47,8 +47,8 @@ func writeProgram(path, content string) error {
 // quote quotes a text as one word of the shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// kill ends the process without a chance to clean up.
-func (p *program) kill() error {
+// signal sends a signal to the process.
+func (p *program) signal(signal syscall.Signal) error {
 	content, err := os.ReadFile(p.pidFile)
 	if err != nil {
 		return fmt.Errorf("find the process of %s: %w", p.name, err)
@@ -57,8 +57,16 @@ func (p *program) kill() error {
 	if err != nil {
 		return fmt.Errorf("find the process of %s: %w", p.name, err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("kill %s: %w", p.name, err)
+	if err := syscall.Kill(pid, signal); err != nil {
+		return fmt.Errorf("send %s to %s: %w", signal, p.name, err)
+	}
+	return nil
+}
+
+// kill ends the process without a chance to clean up.
+func (p *program) kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
 	}
 	// Remove the file: the system may give the process id to another process.
 	return os.Remove(p.pidFile)

@@ -36,6 +36,8 @@ const (
 // Server is a running kube-apiserver with its etcd.
 type Server struct {
 	folder    string // certificates, data, logs: all there is of it on disk
+	binary    string // the path of kube-apiserver
+	options   Options
 	plane     *envtest.ControlPlane
 	apiServer *program
 	etcd      *program
@@ -86,7 +88,7 @@ func newServer(ctx context.Context, found *binaries.Binaries, options Options) (
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for a control plane: %w", err)
 	}
-	s := &Server{folder: folder}
+	s := &Server{folder: folder, binary: found.APIServer, options: options}
 	s.stop = sync.OnceValue(s.end)
 	defer func() {
 		if err != nil {
@@ -135,15 +137,20 @@ func newPlane(folder string, etcd, apiServer *program, options Options) (*envtes
 			Path: etcd.launcher, DataDir: data, Out: etcd.log, Err: etcd.log,
 			StartTimeout: startTimeout, StopTimeout: stopTimeout,
 		},
-		APIServer: &envtest.APIServer{
-			Path: apiServer.launcher, CertDir: certificates, Out: apiServer.log, Err: apiServer.log,
-			StartTimeout: startTimeout, StopTimeout: stopTimeout,
-		},
-	}
-	for flag, values := range options.APIServerFlags {
-		plane.APIServer.Configure().Set(flag, values...)
+		APIServer: newAPIServer(certificates, apiServer, options),
 	}
 	return plane, nil
+}
+
+func newAPIServer(certificates string, program *program, options Options) *envtest.APIServer {
+	made := &envtest.APIServer{
+		Path: program.launcher, CertDir: certificates, Out: program.log, Err: program.log,
+		StartTimeout: startTimeout, StopTimeout: stopTimeout,
+	}
+	for flag, values := range options.APIServerFlags {
+		made.Configure().Set(flag, values...)
+	}
+	return made
 }
 
 // waitUntilReady waits for what kube-apiserver makes after it says that it is healthy.

@@ -172,6 +172,57 @@ func TestWhatAServerKeepsSurvivesTheEndOfItsPrograms(t *testing.T) {
 	require.Equal(t, before, server.Config())
 }
 
+func TestAReplicaSharesEtcdAndOutlivesTheServer(t *testing.T) {
+	server := Start(t, Options{})
+	replica := server.StartReplica(t)
+	require.NotEqual(t, server.Config().Host, replica.Config().Host)
+	made, err := connect(t, server).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, server.KillAPIServer())
+	got, err := connect(t, replica).CoreV1().ConfigMaps("default").Get(t.Context(), "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, made.UID, got.UID)
+	require.NoError(t, replica.KillAPIServer())
+	require.NoError(t, replica.StartAPIServer())
+}
+
+func TestAPausedServerAnswersLater(t *testing.T) {
+	server := shared.Server(t)
+	client := connect(t, server).CoreV1().ConfigMaps("default")
+	for _, pause := range []func() (func() error, error){server.PauseAPIServer, server.PauseEtcd} {
+		resume, err := pause()
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err = client.List(ctx, metav1.ListOptions{})
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, resume())
+		_, err = client.List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+	}
+}
+
+func TestARestoredServerHasLostWhatWasWrittenSince(t *testing.T) {
+	server := Start(t, Options{})
+	client := connect(t, server).CoreV1().ConfigMaps("default")
+	before, err := client.Create(t.Context(), configMap("before"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	saved := filepath.Join(t.TempDir(), "saved")
+	require.NoError(t, server.SaveEtcd(saved))
+	after, err := client.Create(t.Context(), configMap("after"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, client.Delete(t.Context(), "before", metav1.DeleteOptions{}))
+
+	require.NoError(t, server.KillAPIServer())
+	require.NoError(t, server.RestoreEtcd(saved))
+	require.NoError(t, server.StartAPIServer())
+	got, err := client.Get(t.Context(), "before", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, before, got)
+	_, err = client.Get(t.Context(), "after", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v; it was made as %s", err, after.ResourceVersion)
+}
+
 func TestAServerWhoseProgramsAreDeadCanBeStopped(t *testing.T) {
 	server := Start(t, Options{})
 	require.NoError(t, server.KillAPIServer())

@@ -31,7 +31,8 @@ type Fault struct {
 // Line is a way to a server, for one test. Its methods may be called from any goroutine.
 type Line struct {
 	listener net.Listener
-	target   string
+	targets  []string // servers
+	next     atomic.Int64
 	received atomic.Int64
 	open     sync.WaitGroup
 
@@ -46,18 +47,27 @@ type Line struct {
 // pair is a connection of a client and the one to the server that belongs to it.
 type pair struct{ client, server *net.TCPConn }
 
-// Listen opens a line to the server of a configuration, until the end of the test, and changes the configuration to use it.
-func Listen(t testing.TB, config *rest.Config) *Line {
+// Listen opens a line to the server of a configuration, until the end of the test, and changes the configuration to use it. Other servers of the
+// cluster share the address: connections take turns, and a server that refuses one is left out.
+func Listen(t testing.TB, config *rest.Config, others ...*rest.Config) *Line {
 	t.Helper()
 	target, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	targets := []string{target.Host}
+	for _, other := range others {
+		also, _, err := rest.DefaultServerUrlFor(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets = append(targets, also.Host)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Line{listener: listener, target: target.Host, changed: make(chan struct{}), pairs: map[*pair]struct{}{}}
+	l := &Line{listener: listener, targets: targets, changed: make(chan struct{}), pairs: map[*pair]struct{}{}}
 	config.Host = (&url.URL{Scheme: target.Scheme, Host: listener.Addr().String()}).String()
 	l.open.Go(l.accept)
 	t.Cleanup(l.close)
@@ -100,8 +110,18 @@ func (l *Line) accept() {
 	}
 }
 
+// dial connects to the server whose turn it is, or to one after it.
+func (l *Line) dial() (server net.Conn, err error) {
+	for range l.targets {
+		if server, err = net.Dial("tcp", l.targets[int(l.next.Add(1))%len(l.targets)]); err == nil {
+			return server, nil
+		}
+	}
+	return nil, err
+}
+
 func (l *Line) serve(client *net.TCPConn) {
-	server, err := net.Dial("tcp", l.target)
+	server, err := l.dial()
 	if err != nil {
 		_ = client.Close()
 		return
