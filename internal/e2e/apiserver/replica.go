@@ -35,7 +35,7 @@ func (s *Server) StartReplica(t testing.TB) *Server {
 	first := s.plane.APIServer
 	r.plane = &envtest.ControlPlane{Etcd: s.plane.Etcd, APIServer: newAPIServer(first.CertDir, r.apiServer, s.options)}
 	r.plane.APIServer.EtcdURL = first.EtcdURL
-	r.plane.APIServer.Authn = first.Authn
+	r.plane.APIServer.Authn = sameUsers{first.Authn, first.Configure().Get("client-ca-file").Get(nil)}
 	if err = r.plane.APIServer.Start(); err != nil {
 		t.Fatalf("start a replica: %v\n%s", err, r.apiServer.tail())
 	}
@@ -63,3 +63,18 @@ func (s *Server) endReplica() error {
 	}
 	return nil
 }
+
+// sameUsers lets a replica accept the users of the first server. The Authn of that server itself would
+// be written to by both when they start.
+type sameUsers struct {
+	envtest.Authn
+	authority []string
+}
+
+func (u sameUsers) Configure(_ string, flags *envtest.Arguments) error {
+	flags.Set("client-ca-file", u.authority...)
+	return nil
+}
+
+func (u sameUsers) Start() error { return nil }
+func (u sameUsers) Stop() error  { return nil }

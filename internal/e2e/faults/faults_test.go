@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/e2e/network"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +35,8 @@ type fault struct {
 	begin func(w *world, of []*reader) (end func())
 }
 
+const restore = "restore"
+
 var faults = []fault{
 	{"no permission", permissions, (*world).forbid},
 	{"429", answers, answering(http.StatusTooManyRequests, "application/json", status("TooManyRequests", 429))},
@@ -51,7 +55,7 @@ var faults = []fault{
 	{"compaction", servers, (*world).compact},
 	{"restarts", servers, (*world).restart},
 	{"restarts after compaction", servers, (*world).forget},
-	{"restore", servers, (*world).restore},
+	{restore, servers, (*world).restore},
 }
 
 func status(reason string, code int) string {
@@ -196,11 +200,22 @@ func (w *world) forget([]*reader) func() {
 	}
 }
 
-// restore takes what etcd has, and gives it back after more was written.
+// restore takes what etcd has, and gives it back after more was written. The versions that are lost must be more than those that starting servers use
+// up: see "Restored servers" in package reflector for what no reader can notice.
 func (w *world) restore([]*reader) func() {
 	saved := filepath.Join(w.TempDir(), "data")
 	require.NoError(w, w.servers[0].SaveEtcd(saved))
 	return func() {
+		for range lost {
+			for _, object := range w.last {
+				w.eventually("a write that will be lost", func(ctx context.Context) error {
+					object.Data["n"] += "+"
+					_, err := w.admin.CoreV1().ConfigMaps(object.Namespace).Update(ctx, object, metav1.UpdateOptions{})
+					return err
+				})
+			}
+		}
+		w.check("before the restore")
 		w.killBoth()
 		for _, r := range w.readers {
 			r.mu.Lock()
@@ -209,5 +224,25 @@ func (w *world) restore([]*reader) func() {
 		}
 		require.NoError(w, w.servers[0].RestoreEtcd(saved))
 		w.startBoth()
+	}
+}
+
+// lost is how often each of the last objects is written before a restore.
+const lost = 20
+
+// createLast creates an object for each reader of a namespace or selector. They are written last before a restore.
+func (w *world) createLast() {
+	for _, namespace := range w.namespaces {
+		for _, app := range selected {
+			for n := range 3 { // at least one is in the shard, most probably
+				object := &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("last-", app, n), Labels: map[string]string{"app": app}},
+					Data:       map[string]string{"n": "0"},
+				}
+				_, err := w.admin.CoreV1().ConfigMaps(namespace).Create(w.Context(), object, metav1.CreateOptions{})
+				require.NoError(w, err)
+				w.last = append(w.last, object)
+			}
+		}
 	}
 }

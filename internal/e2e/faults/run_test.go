@@ -55,6 +55,7 @@ type world struct {
 	servers    [2]*apiserver.Server
 	admin      kubernetes.Interface // of the first
 	namespaces []string
+	last       []*corev1.ConfigMap
 	readers    []*reader
 	log        roundLog
 }
@@ -130,6 +131,7 @@ func newWorld(t *testing.T) *world {
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	w.allow()
+	w.createLast()
 	return w
 }
 
@@ -190,7 +192,7 @@ func (w *world) round(chosen []fault, of []*reader) {
 	}
 	pause(w.Context(), hold()/2)
 	// Later writes would hide that an earlier one was lost, so that half of the rounds have none.
-	late := w.random.Intn(2) == 0
+	late := w.random.Intn(2) == 0 && !slices.Contains(names, restore)
 	if !late {
 		stop()
 	}
