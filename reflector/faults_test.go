@@ -43,6 +43,9 @@ func TestRestoredServerIsListedAnew(t *testing.T) {
 		"the object that changed went": {lost: updated, since: deleted},
 		"the probe fails with 503":     {lost: updated, since: overtakes, probe: http.StatusServiceUnavailable},
 		"the probe fails with 502":     {lost: updated, since: overtakes, probe: http.StatusBadGateway},
+		"the probe fails with 401":     {lost: updated, since: overtakes, probe: http.StatusUnauthorized},
+		"the probe fails with 403":     {lost: updated, since: overtakes, probe: http.StatusForbidden},
+		"the probe fails with 404":     {lost: updated, since: overtakes, probe: http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachClient(t, func(t *testing.T, generated bool) {

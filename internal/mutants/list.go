@@ -410,6 +410,12 @@ var mutants = []mutant{{
 	with:  "p.backOff(err, &p.failures)",
 	tests: []string{"./reflector/internal/protocol"},
 }, {
+	name:  "protocol: a probe that is forbidden is not retried",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "Forbidden:   {retry, probeAgain,",
+	with:  "Forbidden:   {retry, skipProbe,",
+	tests: []string{"./reflector"},
+}, {
 	name:  "protocol: the pause grows although the server says when to come back",
 	file:  "reflector/internal/protocol/reactions.go",
 	text:  "if pause > 0 && b.obeyed < maxObeyed {",

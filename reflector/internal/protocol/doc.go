@@ -18,10 +18,10 @@
 //	Invalid      askForLess  skipProbe   relistNewest  relistNewest  newestStream    newestStream
 //	Busy         retry       retry       retry         retry         retry           retry
 //	Unreachable  retry       retry       probeFirst    relist        retry           retry
-//	NotServed    retry       skipProbe   relist        relist        retry           breakOff
-//	Forbidden    retry       skipProbe   relist        relist        listInstead     breakOff
+//	NotServed    retry       probeAgain  relist        relist        retry           breakOff
+//	Forbidden    retry       probeAgain  relist        relist        listInstead     breakOff
 //	Unsupported  retry       skipProbe   relist        relist        listForAnHour   breakOff
-//	Refused      retry       skipProbe   probeFirst    relist        listInstead     breakOff
+//	Refused      retry       probeAgain  probeFirst    relist        listInstead     breakOff
 //	Unreadable   retry       probeAgain  probeFirst    resume        listInstead     breakOff
 //	OverBudget   retry       probeAgain  probeFirst    relist        retry           retry
 //	Other        retry       probeAgain  probeFirst    relist        listInstead     breakOff
@@ -41,8 +41,9 @@
 //   - askForLess: list without pages if the continue token is refused, and at the newest version if
 //     the version is refused. Otherwise retry.
 //   - skipProbe: watch although the probe failed.
-//   - probeAgain: after a broken watch, retry the probe twice, then watch. After mere silence,
-//     watch at once.
+//   - probeAgain: after a broken watch, retry the probe twice, then watch, since the program may not
+//     be allowed to list. A starting server refuses what it allows a moment later, so a refusal
+//     proves nothing. After mere silence, watch at once.
 //   - relist: back off, then list not older than the store.
 //   - relistNow: list at once.
 //   - relistNewest: back off, then list at the newest version.

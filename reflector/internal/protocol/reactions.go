@@ -18,10 +18,10 @@ var reactions = [classes][phases]reaction{
 	Invalid:     {askForLess, skipProbe, relistNewest, relistNewest, newestStream, newestStream},
 	Busy:        {retry, retry, retry, retry, retry, retry},
 	Unreachable: {retry, retry, probeFirst, relist, retry, retry},
-	NotServed:   {retry, skipProbe, relist, relist, retry, breakOff},
-	Forbidden:   {retry, skipProbe, relist, relist, listInstead, breakOff},
+	NotServed:   {retry, probeAgain, relist, relist, retry, breakOff},
+	Forbidden:   {retry, probeAgain, relist, relist, listInstead, breakOff},
 	Unsupported: {retry, skipProbe, relist, relist, listForAnHour, breakOff},
-	Refused:     {retry, skipProbe, probeFirst, relist, listInstead, breakOff},
+	Refused:     {retry, probeAgain, probeFirst, relist, listInstead, breakOff},
 	Unreadable:  {retry, probeAgain, probeFirst, resume, listInstead, breakOff},
 	OverBudget:  {retry, probeAgain, probeFirst, relist, retry, retry},
 }
@@ -68,14 +68,16 @@ func askForLess(p *step, err error) {
 	}
 }
 
-// skipProbe watches without the answer to a probe, since the server may forbid lists. The answer to
-// the watch will show the state.
+// skipProbe watches without the answer to a probe. The answer to the watch will show the state.
 func skipProbe(p *step, _ error) {
 	p.heard, p.suspect, p.failedProbes = p.now, false, 0
 	p.watch()
 }
 
-// probeAgain retries a probe, but only after a broken watch, and not for ever.
+// probeAgain retries a probe, but only after a broken watch, and not for ever, since the server may
+// forbid lists. A refusal is retried like any failure: kube-apiserver answers 401 and 403 until it has
+// read who may do what, and a server that was restored has just started. Its watch would be accepted
+// at a version that it has lost.
 func probeAgain(p *step, err error) {
 	if p.failedProbes++; p.suspect && p.failedProbes < maxFailedProbes {
 		retry(p, err)
