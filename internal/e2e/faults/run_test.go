@@ -154,8 +154,11 @@ func (w *world) eventually(what string, try func(context.Context) error) {
 	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
-		last = try(ctx)
-		return last == nil, nil
+		err := try(ctx)
+		if err == nil || last == nil || ctx.Err() == nil { // what was wrong before says more than that there was no more time
+			last = err
+		}
+		return err == nil, nil
 	})
 	require.NoError(w, err, "%s, seed %d: %v", what, *seed, last)
 }
