@@ -36,13 +36,16 @@ func TestRestoredServerIsListedAnew(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		lost, since func(*reflectortest.Server) error
-		probe       int // the status of the answer to the first probe; 0 is 200
+		probe       int // the status of the answer to the first probes; 0 is 200
+		probes      int // how many; 0 is one
 	}{
 		"an object changed last":       {lost: updated, since: overtakes},
 		"an object went last":          {lost: deleted, since: overtakes},
 		"the object that changed went": {lost: updated, since: deleted},
 		"the probe fails with 503":     {lost: updated, since: overtakes, probe: http.StatusServiceUnavailable},
 		"the probe fails with 502":     {lost: updated, since: overtakes, probe: http.StatusBadGateway},
+		"three probes fail with 502":   {lost: updated, since: overtakes, probe: http.StatusBadGateway, probes: 3},
+		"three probes fail with 403":   {lost: updated, since: overtakes, probe: http.StatusForbidden, probes: 3},
 		"the probe fails with 401":     {lost: updated, since: overtakes, probe: http.StatusUnauthorized},
 		"the probe fails with 403":     {lost: updated, since: overtakes, probe: http.StatusForbidden},
 		"the probe fails with 404":     {lost: updated, since: overtakes, probe: http.StatusNotFound},
@@ -60,9 +63,9 @@ func TestRestoredServerIsListedAnew(t *testing.T) {
 					synctest.Wait()
 					before, most := server.ResourceVersion(), 4
 					fault := reflectortest.Answer(http.StatusServiceUnavailable)
-					if tc.probe != 0 { // the server answers at once, but not the first probe
-						fault = reflectortest.Answer(tc.probe).On("list", "").Times(1)
-						most++
+					if tc.probe != 0 { // the server answers at once, but not the first probes
+						fault = reflectortest.Answer(tc.probe).On("list", "").Times(max(tc.probes, 1))
+						most += max(tc.probes, 1)
 					}
 					away := server.Inject(fault)
 					lists := requestsOf(server, "list")

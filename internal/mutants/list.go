@@ -410,6 +410,12 @@ var mutants = []mutant{{
 	with:  "p.backOff(err, &p.failures)",
 	tests: []string{"./reflector/internal/protocol"},
 }, {
+	name:  "protocol: a server that accepts a watch after failed probes is not probed",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "p.unproven = p.suspect && !p.lastProbe",
+	with:  "p.unproven = false",
+	tests: []string{"./reflector", "./reflector/internal/protocol"},
+}, {
 	name:  "protocol: a probe that is forbidden is not retried",
 	file:  "reflector/internal/protocol/reactions.go",
 	text:  "Forbidden:   {retry, probeAgain,",

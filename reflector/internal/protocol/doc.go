@@ -41,9 +41,9 @@
 //   - askForLess: list without pages if the continue token is refused, and at the newest version if
 //     the version is refused. Otherwise retry.
 //   - skipProbe: watch although the probe failed.
-//   - probeAgain: after a broken watch, retry the probe twice, then watch, since the program may not
-//     be allowed to list. A starting server refuses what it allows a moment later, so a refusal
-//     proves nothing. After mere silence, watch at once.
+//   - probeAgain: after a broken watch, retry the probe twice, then watch. A server that accepts this
+//     watch is not away any more, and is probed once more before the watch is used. After mere
+//     silence, watch at once.
 //   - relist: back off, then list not older than the store.
 //   - relistNow: list at once.
 //   - relistNewest: back off, then list at the newest version.

@@ -119,7 +119,7 @@ func (p *step) elapse() {
 
 // probed handles the answer to a probe.
 func (p *step) probed(in Input) {
-	p.heard, p.suspect, p.failedProbes, p.probedAt = p.now, false, 0, p.now
+	p.heard, p.suspect, p.failedProbes, p.unproven, p.lastProbe, p.probedAt = p.now, false, 0, false, false, p.now
 	if in.Conflict || behind(in.Version, p.position) {
 		relistNewest(p, ServerBehind)
 		return

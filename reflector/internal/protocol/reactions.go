@@ -70,20 +70,28 @@ func askForLess(p *step, err error) {
 
 // skipProbe watches without the answer to a probe. The answer to the watch will show the state.
 func skipProbe(p *step, _ error) {
-	p.heard, p.suspect, p.failedProbes = p.now, false, 0
+	p.heard, p.suspect, p.failedProbes, p.lastProbe = p.now, false, 0, false
 	p.watch()
 }
 
-// probeAgain retries a probe, but only after a broken watch, and not for ever, since the server may
-// forbid lists. A refusal is retried like any failure: kube-apiserver answers 401 and 403 until it has
-// read who may do what, and a server that was restored has just started. Its watch would be accepted
-// at a version that it has lost.
+// probeAgain retries a probe, but only after a broken watch, and not for ever, since the server may be
+// unable to list, or forbid it. The failures may also be those of a server that is away, behind a proxy,
+// or that starts: kube-apiserver answers 401 and 403 until it has read who may do what. So if it accepts
+// the watch, it is probed once more: a restored server accepts a version that it has lost.
 func probeAgain(p *step, err error) {
 	if p.failedProbes++; p.suspect && p.failedProbes < maxFailedProbes {
 		retry(p, err)
 		return
 	}
+	p.unproven = p.suspect && !p.lastProbe
 	skipProbe(p, err)
+}
+
+// probeOnceMore probes a server that accepted a watch after failed probes.
+func (p *step) probeOnceMore() {
+	p.stop(nil)
+	p.unproven, p.lastProbe, p.suspect, p.failedProbes = false, true, true, maxFailedProbes-1
+	p.begin()
 }
 
 // relist lists after a pause. The pause grows with each list that did not help for two minutes, and

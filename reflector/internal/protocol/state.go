@@ -55,6 +55,10 @@ type State struct {
 	probedAt time.Time
 	// failedProbes counts consecutive failed probes.
 	failedProbes int
+	// unproven is true if the reflector asks for a watch because probes after a broken watch failed.
+	unproven bool
+	// lastProbe is true if a server accepted such a watch, and is now probed once more.
+	lastProbe bool
 	// brief counts consecutive watches that ended within briefWatch.
 	brief int
 
@@ -272,6 +276,13 @@ func (p *step) accept(in Input) {
 		p.phase, p.heard = streaming, p.now
 	case triggering:
 		p.phase, p.triggered = polling, true
+	case opening:
+		p.phase = following
+		if p.unproven {
+			p.probeOnceMore()
+			return
+		}
+		p.do(Action{Do: Latch})
 	default:
 		p.phase = following
 		p.do(Action{Do: Latch})
@@ -353,6 +364,7 @@ func (p *step) stored(err error) {
 		p.rejections.healthy(p.now)
 	}
 	p.position, p.relist, p.unavailable, p.suspect, p.lost = p.listing.first, false, false, false, false
+	p.unproven, p.lastProbe = false, false
 	p.listed, p.heard = p.now, p.now
 	p.versionless = p.position == ""
 	if p.versionless {
