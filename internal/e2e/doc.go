@@ -6,7 +6,7 @@
 // of its subject, and a folder only for a server that other tests must not share. Package protocol
 // kills the server, conformance compares it with the one in memory, and wire restarts it under many
 // objects. Package network puts a faulty network before the server, shards servers with and without
-// shard selectors, persist one with an audit log, and reconcile processes with controllers. Package
-// upstream runs the suites of controller-runtime, client-go and Kubernetes on informers of this
-// library.
+// shard selectors, persist one with an audit log, reconcile processes with controllers, and faults two
+// servers over one etcd. Package upstream runs the suites of controller-runtime, client-go and
+// Kubernetes on informers of this library.
 package e2e
