@@ -23,7 +23,9 @@ func Add(c *Collection[store.Key], key store.Key, live bool) { addKey(c, key, 0,
 // AddAfter queues a key when a delay is over, as [Add] does at once. The key is live then, because it
 // is due, however many keys of a first list wait. If the key waits already, the earliest end of all
 // delays counts. A delay that is over before the key's back-off ends the back-off, as a live key does.
-func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration) { addKey(c, key, delay, true) }
+func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration) {
+	addKey(c, key, delay, true)
+}
 
 // addKey implements Add and AddAfter.
 func addKey(c *Collection[store.Key], key store.Key, delay time.Duration, live bool) {
