@@ -68,10 +68,11 @@
 //     backup, even if that server has passed the client's version. After a broken watch, the
 //     reflector retries a failed probe twice, with back-off, and then asks for a watch. A server
 //     that accepts it gets one more probe before the watch is used, because the earlier ones may
-//     have failed while the server was away behind a proxy, or started (403). If the server does
-//     not understand the probe (400, 405), the reflector resumes at once. While the server is
-//     overloaded (429) or unreachable, it keeps retrying. Restored servers, below, lists the cases
-//     that no probe can detect.
+//     have failed while the server was away behind a proxy, or started (403). If that one fails, too,
+//     the server cannot list, and for an hour the reflector asks for the watch first. If the server
+//     does not understand the probe (400, 405, 410), the reflector resumes at once, and after mere
+//     silence it does so after any failed probe. While the server is overloaded (429) or unreachable,
+//     it keeps retrying. Restored servers, below, lists the cases that no probe can detect.
 //   - reflector-R7: No server makes a reflector wait for ever. The reflector gives up a watch that
 //     is still open after eleven minutes and was silent for the last two (SilentWatch). It waits
 //     two minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It

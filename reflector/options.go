@@ -150,7 +150,8 @@ func WithErrorHandler(hook func(context.Context, error)) Option {
 
 // WithRetry sets a function that decides which failures the reflector retries. If retry returns
 // false, Run returns the error. The reflector calls retry for every failure that interrupts it,
-// with an [*Error], but not for single objects that the store rejects. The default retries
+// with an [*Error], but not for single objects that the store rejects, nor for a probe after a broken
+// watch that the server answers with an error: a server that starts may refuse it. The default retries
 // everything.
 func WithRetry(retry func(error) bool) Option {
 	return optionFunc(func(o *options) {

@@ -169,7 +169,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	r.observing.beginWatch(r.name)
 	r.status.contact()
 	r.logger.Debug("watching", zap.String("resourceVersion", a.Version), zap.Bool("initialEvents", a.Do == protocol.AskStream))
-	if a.Do == protocol.AskWatch {
+	if a.Do == protocol.AskWatch && !r.protocol.Doubtful() {
 		r.watches()
 	}
 	return protocol.Input{Kind: protocol.Accepted, Lasts: time.Until(until)}

@@ -181,7 +181,7 @@ func (r *run[T]) wait(ctx context.Context, a protocol.Action) (protocol.Input, e
 	r.page = source.Page[T]{}
 	err := r.wrap(a)
 	r.observing.endList(0, err) // if the protocol aborts it
-	if !r.retry(err) {
+	if !a.Passing && !r.retry(err) {
 		r.status.set(func(s *State) { s.fail(err) })
 		return protocol.Input{}, err
 	}

@@ -411,10 +411,28 @@ var mutants = []mutant{{
 	tests: []string{"./reflector/internal/protocol"},
 }, {
 	name:  "protocol: a server that accepts a watch after failed probes is not probed",
-	file:  "reflector/internal/protocol/reactions.go",
-	text:  "p.unproven = p.suspect && !p.lastProbe",
-	with:  "p.unproven = false",
+	file:  "reflector/internal/protocol/state.go",
+	text:  "\t\tif p.suspect {\n\t\t\tp.stop(nil)",
+	with:  "\t\tif false {\n\t\t\tp.stop(nil)",
 	tests: []string{"./reflector", "./reflector/internal/protocol"},
+}, {
+	name:  "protocol: an outage does not renew the last probe",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "p.failedProbes, p.lastProbe = 0, false\n\tretry",
+	with:  "retry",
+	tests: []string{"./reflector", "./reflector/internal/protocol"},
+}, {
+	name:  "reflector: a probe that a starting server refuses may end Run",
+	file:  "reflector/run.go",
+	text:  "if !a.Passing && !r.retry(err) {",
+	with:  "if !r.retry(err) {",
+	tests: []string{"./reflector"},
+}, {
+	name:  "protocol: a server that cannot list is probed before each watch",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "p.unlistable = p.now.Add(unlistableFor)",
+	with:  "",
+	tests: []string{"./reflector/internal/protocol"},
 }, {
 	name:  "protocol: a probe that is forbidden is not retried",
 	file:  "reflector/internal/protocol/reactions.go",

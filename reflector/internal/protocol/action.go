@@ -12,6 +12,9 @@ type Action struct {
 	Op      Op // the operation that failed
 	Pause   time.Duration
 	Attempt int
+	// Passing is true for a Wait after a failure that may pass while the server starts, so that no program
+	// ends because of it.
+	Passing bool
 }
 
 // ActionKind is the kind of an [Action].

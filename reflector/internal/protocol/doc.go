@@ -17,7 +17,7 @@
 //	Ahead        askForLess  probeAgain  relistNewest  relistNewest  newestStream    newestStream
 //	Invalid      askForLess  skipProbe   relistNewest  relistNewest  newestStream    newestStream
 //	Busy         retry       retry       retry         retry         retry           retry
-//	Unreachable  retry       retry       probeFirst    relist        retry           retry
+//	Unreachable  retry       probeLater  probeFirst    relist        retry           retry
 //	NotServed    retry       probeAgain  relist        relist        retry           breakOff
 //	Forbidden    retry       probeAgain  relist        relist        listInstead     breakOff
 //	Unsupported  retry       skipProbe   relist        relist        listForAnHour   breakOff
@@ -42,8 +42,10 @@
 //     the version is refused. Otherwise retry.
 //   - skipProbe: watch although the probe failed.
 //   - probeAgain: after a broken watch, retry the probe twice, then watch. A server that accepts this
-//     watch is not away any more, and is probed once more before the watch is used. After mere
+//     watch is not away any more, and is probed once more before the watch is used. If it fails this
+//     probe, too, it cannot list: for an hour the watch comes first, and one probe after it. After mere
 //     silence, watch at once.
+//   - probeLater: back off, then begin with probes again.
 //   - relist: back off, then list not older than the store.
 //   - relistNow: list at once.
 //   - relistNewest: back off, then list at the newest version.

@@ -23,9 +23,12 @@ const (
 	// brief watches one after the other, because those of other reflectors end at other times.
 	probeSpread = 500 * time.Millisecond
 
-	// After maxFailedProbes consecutive failures the reflector watches without a probe, because the
-	// server may be unable to list.
+	// After maxFailedProbes consecutive failures the reflector asks for a watch, because the server may
+	// be unable to list.
 	maxFailedProbes = 3
+
+	// unlistableFor is how long a server that serves watches but no probe is asked for the watch first.
+	unlistableFor = time.Hour
 
 	// clockSlack is how much earlier than asked a server may end a watch.
 	clockSlack = time.Second
@@ -119,7 +122,7 @@ func (p *step) elapse() {
 
 // probed handles the answer to a probe.
 func (p *step) probed(in Input) {
-	p.heard, p.suspect, p.failedProbes, p.unproven, p.lastProbe, p.probedAt = p.now, false, 0, false, false, p.now
+	p.heard, p.suspect, p.failedProbes, p.lastProbe, p.unlistable, p.probedAt = p.now, false, 0, false, time.Time{}, p.now
 	if in.Conflict || behind(in.Version, p.position) {
 		relistNewest(p, ServerBehind)
 		return

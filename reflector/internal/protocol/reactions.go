@@ -17,7 +17,7 @@ var reactions = [classes][phases]reaction{
 	Ahead:       {askForLess, probeAgain, relistNewest, relistNewest, newestStream, newestStream},
 	Invalid:     {askForLess, skipProbe, relistNewest, relistNewest, newestStream, newestStream},
 	Busy:        {retry, retry, retry, retry, retry, retry},
-	Unreachable: {retry, retry, probeFirst, relist, retry, retry},
+	Unreachable: {retry, probeLater, probeFirst, relist, retry, retry},
 	NotServed:   {retry, probeAgain, relist, relist, retry, breakOff},
 	Forbidden:   {retry, probeAgain, relist, relist, listInstead, breakOff},
 	Unsupported: {retry, skipProbe, relist, relist, listForAnHour, breakOff},
@@ -77,21 +77,29 @@ func skipProbe(p *step, _ error) {
 // probeAgain retries a probe, but only after a broken watch, and not for ever, since the server may be
 // unable to list, or forbid it. The failures may also be those of a server that is away, behind a proxy,
 // or that starts: kube-apiserver answers 401 and 403 until it has read who may do what. So if it accepts
-// the watch, it is probed once more: a restored server accepts a version that it has lost.
+// the watch, it is probed once more: a restored server accepts a version that it has lost. A server that
+// fails this probe, too, cannot list.
 func probeAgain(p *step, err error) {
-	if p.failedProbes++; p.suspect && p.failedProbes < maxFailedProbes {
+	p.failedProbes++
+	switch {
+	case p.suspect && p.lastProbe:
+		p.unlistable = p.now.Add(unlistableFor)
+		skipProbe(p, err)
+	case p.suspect && p.failedProbes < maxFailedProbes:
 		retry(p, err)
-		return
+		p.todo[len(p.todo)-1].Passing = true
+	case p.suspect:
+		p.watch()
+	default:
+		skipProbe(p, err)
 	}
-	p.unproven = p.suspect && !p.lastProbe
-	skipProbe(p, err)
 }
 
-// probeOnceMore probes a server that accepted a watch after failed probes.
-func (p *step) probeOnceMore() {
-	p.stop(nil)
-	p.unproven, p.lastProbe, p.suspect, p.failedProbes = false, true, true, maxFailedProbes-1
-	p.begin()
+// probeLater retries a probe that reached no server. Whatever failed before says nothing of the server
+// that answers next.
+func probeLater(p *step, err error) {
+	p.failedProbes, p.lastProbe = 0, false
+	retry(p, err)
 }
 
 // relist lists after a pause. The pause grows with each list that did not help for two minutes, and

@@ -49,16 +49,17 @@ type State struct {
 	listed time.Time
 	// heard is the time of the last response or event at or after position.
 	heard time.Time
-	// suspect is true if a watch broke and the server has not answered a probe since.
+	// suspect is true if a watch broke and the server has not answered a probe since. If it stays true
+	// while a watch is asked for, the server is probed once more when it has accepted that watch.
 	suspect bool
 	// probedAt is the time of the last answer to a probe.
 	probedAt time.Time
 	// failedProbes counts consecutive failed probes.
 	failedProbes int
-	// unproven is true if the reflector asks for a watch because probes after a broken watch failed.
-	unproven bool
-	// lastProbe is true if a server accepted such a watch, and is now probed once more.
+	// lastProbe is true if the server accepted a watch after failed probes, and is now probed once more.
 	lastProbe bool
+	// unlistable is until when the server counts as unable to list, because it failed a last probe.
+	unlistable time.Time
 	// brief counts consecutive watches that ended within briefWatch.
 	brief int
 
@@ -172,6 +173,10 @@ func (p State) Position() string { return p.position }
 // last. It shows whether the server was restored from a backup.
 func (p State) Probing() bool { return p.phase == probing }
 
+// Doubtful reports whether the reflector will probe the server that accepts the watch before it uses
+// the watch.
+func (p State) Doubtful() bool { return p.phase == opening && p.suspect }
+
 // step is one step of a conversation: the next state, and the actions so far.
 type step struct {
 	State
@@ -234,12 +239,18 @@ func (p *step) begin() {
 	case p.position == "" || p.relist || p.relistDue():
 		p.relist = true // until it is done
 		p.obtain()
+	case p.suspect && !p.lastProbe && p.now.Before(p.unlistable):
+		p.watch() // and then a probe, if the server accepts it
 	case p.suspect || p.now.Sub(p.heard) >= Silence:
-		p.phase = probing
-		p.do(Action{Do: AskPage, Limit: 1})
+		p.probe()
 	default:
 		p.watch()
 	}
+}
+
+func (p *step) probe() {
+	p.phase = probing
+	p.do(Action{Do: AskPage, Limit: 1})
 }
 
 func (p *step) watch() {
@@ -278,8 +289,10 @@ func (p *step) accept(in Input) {
 		p.phase, p.triggered = polling, true
 	case opening:
 		p.phase = following
-		if p.unproven {
-			p.probeOnceMore()
+		if p.suspect {
+			p.stop(nil)
+			p.lastProbe = true
+			p.probe()
 			return
 		}
 		p.do(Action{Do: Latch})
@@ -363,8 +376,8 @@ func (p *step) stored(err error) {
 	} else {
 		p.rejections.healthy(p.now)
 	}
-	p.position, p.relist, p.unavailable, p.suspect, p.lost = p.listing.first, false, false, false, false
-	p.unproven, p.lastProbe = false, false
+	p.position, p.relist, p.unavailable, p.lost = p.listing.first, false, false, false
+	p.suspect, p.failedProbes, p.lastProbe, p.unlistable = false, 0, false, time.Time{}
 	p.listed, p.heard = p.now, p.now
 	p.versionless = p.position == ""
 	if p.versionless {
