@@ -174,6 +174,7 @@ func (w *world) pauseEtcd([]*reader) func() { return w.paused(w.servers[0].Pause
 
 func (w *world) paused(resume func() error, err error) func() {
 	require.NoError(w, err)
+	w.Cleanup(func() { _ = resume() }) // if the test fails before the fault ends
 	return func() { require.NoError(w, resume()) }
 }
 

@@ -176,6 +176,14 @@ func (w *world) round(chosen []fault, of []*reader) {
 	name := fmt.Sprintf("%s for %d of %d readers", strings.Join(names, " with "), len(of), len(w.readers))
 	begin := time.Now()
 	w.log.take()
+	for _, r := range w.readers {
+		r.mu.Lock()
+		if r.restored { // only now, because a read that began before the restore may have been noted after the check
+			r.history.forget()
+			r.restored = false
+		}
+		r.mu.Unlock()
+	}
 	stop := w.write()
 	pause(w.Context(), hold()/3)
 	// Owned selectors go before some faults, and come back while they last.
@@ -289,10 +297,7 @@ func (w *world) check(round string) {
 		for _, wrong := range r.wrong {
 			w.Errorf("%s, seed %d, reader %q: %s", round, *seed, r.name, wrong)
 		}
-		if r.restored {
-			r.history.forget()
-		}
-		r.restored, r.wrong, r.gone = false, nil, map[types.UID]string{}
+		r.wrong, r.gone = nil, map[types.UID]string{}
 		r.mu.Unlock()
 	}
 	if w.Failed() {

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,7 +79,9 @@ func TestNoMoveBetweenOwnedSelectorsIsADeletion(t *testing.T) {
 			require.NoError(t, err)
 			get := start(t, config, func() { t.Error("a deletion of an object that exists") })
 
-			moving, reads := make(chan struct{}), make(chan int)
+			moving, reads := make(chan struct{}), make(chan int, 1)
+			stop := sync.OnceValue(func() int { close(moving); return <-reads })
+			t.Cleanup(func() { stop() }) // before the cache ends
 			go func() {
 				last, n := 0, 0
 				defer func() { reads <- n }()
@@ -110,8 +113,7 @@ func TestNoMoveBetweenOwnedSelectorsIsADeletion(t *testing.T) {
 				held, err := get(t.Context(), name)
 				return assert.NoError(t, err) && held.ResourceVersion == object.ResourceVersion
 			})
-			close(moving)
-			t.Logf("%d moves, %d reads", moves, <-reads)
+			t.Logf("%d moves, %d reads", moves, stop())
 		})
 	}
 }
