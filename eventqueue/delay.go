@@ -20,8 +20,8 @@ import (
 // cache, and does nothing after [Collection.Close].
 func Add(c *Collection[store.Key], key store.Key, live bool) { addKey(c, key, 0, live) }
 
-// AddAfter queues a key when a delay is over, as [Add] does at once. The key is live then, because it
-// is due, however many keys of a first list wait. If the key waits already, the earliest end of all
+// AddAfter queues a key when a delay is over, as [Add] does at once. The key is live, so that it is not
+// late because many keys of a first list wait. If the key waits already, the earliest end of all
 // delays counts. A delay that is over before the key's back-off ends the back-off, as a live key does.
 func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration) {
 	addKey(c, key, delay, true)
