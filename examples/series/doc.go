@@ -5,8 +5,8 @@
 //
 // The types have the names of the series. They behave as client-go 6.0, which the series reads, or as
 // the Java outcome of the series, with their weaknesses; where the two differ, the page of the part
-// says whose a weakness is. Each test shows such a weakness, and then
-// how the library's type behaves in the same situation:
+// says whose a weakness is. Each test shows such a weakness, and then how the library's type behaves in
+// the same situation:
 //
 //	go test ./examples/series -v
 //

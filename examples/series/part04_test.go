@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"testing"
+	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
@@ -182,11 +183,20 @@ func TestPart04AnOldStateComesBack(t *testing.T) {
 
 // Pop waits for an object, and ends with its context.
 func TestPart04PopWaits(t *testing.T) {
-	pods := newModelQueue()
-	go func() { _ = pods.Add(newPod("web", "1")) }()
-	assert.Equal(t, "default/web", pods.pop(t).Key)
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	_, err := pods.Pop(ctx)
-	assert.ErrorIs(t, err, context.Canceled)
+	synctest.Test(t, func(t *testing.T) {
+		pods := newModelQueue()
+		popped := make(chan string, 1)
+		go func() { popped <- pods.pop(t).Key }()
+		synctest.Wait()
+		assert.Empty(t, popped)
+		_ = pods.Add(newPod("web", "1"))
+		assert.Equal(t, "default/web", <-popped)
+
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { _, err := pods.Pop(ctx); ended <- err }()
+		synctest.Wait()
+		stop()
+		assert.ErrorIs(t, <-ended, context.Canceled)
+	})
 }

@@ -2,10 +2,12 @@ package series
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -25,7 +27,12 @@ func TestPart05TheStoreOfTheCallerCanBeWritten(t *testing.T) {
 		assert.Equal(t, []string{"added web", "added web"}, heard.all())
 	})
 	inWorld(t, "the library", func(t *testing.T, _ context.Context, w world) {
-		_, writable := any(informer.New(w.pods).Cache()).(interface{ Delete(pod) error })
-		assert.False(t, writable, "a View has no method that writes")
+		written, read := reflect.TypeFor[*store.Cache[pod]](), reflect.TypeOf(informer.New(w.pods).Cache())
+		for _, name := range []string{"Add", "Update", "Delete", "DeleteKey", "Replace", "BeginBatch"} {
+			_, writes := written.MethodByName(name)
+			assert.True(t, writes, "a Cache has the method %s", name)
+			_, writes = read.MethodByName(name)
+			assert.False(t, writes, "a View has the method %s", name)
+		}
 	})
 }

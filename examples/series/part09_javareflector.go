@@ -44,6 +44,7 @@ func (r *JavaReflector[T]) Start(ctx context.Context) error {
 		return err
 	}
 	r.watching.Go(func() {
+		defer events.Stop()
 		for event := range events.ResultChan() {
 			if object, ok := event.Object.(T); ok {
 				r.eventReceived(event.Type, object)

@@ -62,7 +62,7 @@ type DiscoveryCache struct {
 	Ask func() (Mapping, error) // such as Discover
 	TTL time.Duration           // ten minutes in the notes
 
-	mu      sync.Mutex // guards mapping and expires
+	mu      sync.Mutex // guards mapping and expires, also while Ask runs: one caller asks, the others wait
 	mapping Mapping
 	expires time.Time
 }

@@ -86,6 +86,8 @@ func (i *Indexer[T]) unindex(object T) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, value := range i.valuesOf(object) {
-		delete(i.keys[value], KeyOf(object))
+		if delete(i.keys[value], KeyOf(object)); len(i.keys[value]) == 0 {
+			delete(i.keys, value) // or the values of deleted objects would stay
+		}
 	}
 }

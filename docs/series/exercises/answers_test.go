@@ -69,7 +69,8 @@ known: [a b]
 }
 
 // A shared informer has one watch, so a second handler costs no request. The small type passes on only
-// what comes from now on, as the Java outcome; client-go 6.0 sent the stored objects first. The second handler of the library starts from the cache, as a list would.
+// what comes from now on, as the Java outcome; client-go 6.0 sent the stored objects first. The second
+// handler of the library starts from the cache, as a list would.
 func TestLate(t *testing.T) {
 	t.Run("the model", func(t *testing.T) {
 		assert.Equal(t, `-- a changes
@@ -133,8 +134,8 @@ Addition of c: prior none, now one
 // A resync repeats the known objects that have no waiting event: not "b". It comes after live events.
 //
 // For the small types, as for the Java outcome, "a" has none either, because the consumer has taken it,
-// and what is known of "a" is still "one". So the resync brings the old state back. In the library, a queue that was taken counts
-// until it is acknowledged, and the cache has had "two" all the time.
+// and what is known of "a" is still "one". So the resync brings the old state back. In the library, a
+// queue that was taken counts until it is acknowledged, and the cache has had "two" all the time.
 func TestResync(t *testing.T) {
 	t.Run("the model", func(t *testing.T) {
 		assert.Equal(t, `Addition of a: prior none, now one
