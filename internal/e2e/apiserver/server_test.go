@@ -192,6 +192,7 @@ func TestAPausedServerAnswersLater(t *testing.T) {
 	for _, pause := range []func() (func() error, error){server.PauseAPIServer, server.PauseEtcd} {
 		resume, err := pause()
 		require.NoError(t, err)
+		t.Cleanup(func() { _ = resume() }) // if the test fails before it resumes
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		_, err = client.List(ctx, metav1.ListOptions{})
 		cancel()
