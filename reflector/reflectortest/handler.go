@@ -24,7 +24,7 @@ type call struct {
 // ServeHTTP answers one request. Clients use Config or URL. A Server is also a handler, for use
 // with an httptest.Server or a mux.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	req := parseRequest(r)
+	req := ParseRequest(r)
 	// Read the body before any answer: on a pipe, a client that is still writing would not see the
 	// answer.
 	body, err := readBody(w, r)

@@ -30,8 +30,8 @@ type Request struct {
 	Faults []string
 }
 
-// parseRequest reads method and URL as the real server's request info does.
-func parseRequest(r *http.Request) Request {
+// ParseRequest reads the method and the URL of a request as the real server does. Code and Faults stay empty.
+func ParseRequest(r *http.Request) Request {
 	req := Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(), Time: time.Now()}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {

@@ -1,0 +1,72 @@
+// Package simulate runs an operator in a simulated cluster, disturbs it at every write, and reports
+// what it would get wrong in production, each finding with a line that plays it again.
+//
+// Operators fail where their tests never go: the process ends between two writes, an answer is lost
+// after the write was stored, a cache is a second behind, a user changes an object while it is being
+// reconciled. This package plays these one by one, in `go test`, with the operator as it is:
+// controller-runtime's manager or this project's, against an API server in memory with history,
+// watches and a garbage collector. Time is simulated, so a run of an hour takes milliseconds.
+//
+//	func TestOperator(t *testing.T) {
+//		simulate.Explore(t, simulate.Scenario{
+//			Server:   []reflectortest.Option{reflectortest.WithDefinition(crd, &Site{})},
+//			Operator: func(ctx context.Context, config *rest.Config) error { … return manager.Start(ctx) },
+//			Steps:    []simulate.Step{simulate.Create(site), simulate.Change(site, func(s *Site) { … }), simulate.Delete(site)},
+//			Players:  []simulate.Player{simulate.Deployments},
+//		})
+//	}
+//
+// # How a run goes
+//
+// A run starts the operator on an empty cluster, and then does the steps of the user, each after the
+// operator has settled: nothing was written for Quiet. The first run is undisturbed. Its writes are
+// where the others are disturbed, and its states are what the others must reach.
+//
+// Every request of the operator, every answer and every event of a watch waits until the driver
+// delivers it. The driver does so when all goroutines are blocked, one message at a time in a fixed
+// order: events first, then answers, then requests. So each run of a schedule is almost always the
+// same. Where it is not, because the operator itself is random, the finding says so.
+//
+// # Clauses
+//
+// A line has one clause or several, separated by ";". W is a write as findings and traces show it,
+// for example "update sites/status default/a#2": the second such write of the run.
+//
+//	crash before W, crash after W     the process ends there; the next one starts with an empty cache
+//	fail W with A                     the server refuses it: A is 409, 429, 500 or denied
+//	fail W with A for 10m             it refuses each such write for that long
+//	lose W                            the write is stored, and the answer never comes
+//	hold R from W for N writes        events of a resource, or of * for all, come late; also "for 30s"
+//	expire R at W                     the watch ends with 410 Expired instead of its next event
+//	step before W, step after W       the user's next step does not wait for the operator
+//	steps N and M together            nor does step M
+//	annotate after W                  another client annotates the object
+//	slow                              each write takes over a second
+//	restart behind W                  the next process lists a state from before W; see Scenario.OldServers
+//
+// # What is a finding
+//
+//   - After a step the cluster differs from the undisturbed run: an object or a field is missing,
+//     left over or different. UIDs, versions, times and generated names are not compared.
+//   - The operator does not settle, ends by itself, does not end when its context ends, or panics.
+//   - An object stays in deletion.
+//   - A write replaces a value that another client has written and that the process had not read, or
+//     removes the annotation of annotate.
+//   - A deletion without a precondition removes another object than the cache showed.
+//   - An object is created or deleted more often than undisturbed.
+//   - Requests, or writes that change nothing, are a multiple of those of the undisturbed run.
+//   - While a write fails for long, it is tried more often than once a second.
+//   - Scenario.Invariant fails, or Scenario.Outside differs.
+//
+// # What it cannot see
+//
+//   - Webhooks, quotas and validation do not take place, and CRD defaults are not applied.
+//   - A schedule decides the order of messages, not of goroutines: it finds no data race by itself. Run it
+//     with -race.
+//   - A bug that the undisturbed run has, too, unless it is of a kind that needs no comparison.
+//
+// # Code
+//
+// Read simulate.go first, then world.go, which is the driver; transport.go is where messages wait,
+// oracle.go and state.go decide what is a finding, and schedule.go has the clauses.
+package simulate

@@ -1,0 +1,243 @@
+package simulate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A failure is something that is wrong in a run. Failures with one key are one finding.
+type failure struct{ key, text string }
+
+// result is what a run has shown.
+type result struct {
+	writes   []string // up to the first crash: where others can be disturbed
+	watched  []string // resources
+	after    map[int]state
+	requests int
+	noops    int
+	created  map[string]int // by object
+	deleted  map[string]int
+	failures []failure
+	missed   []clause // that never happened
+	cleared  bool     // a failure lasted, so more requests than undisturbed are right
+	fatal    error    // the run cannot be what others are compared with
+	last     string   // write
+	trace    []string
+	disturb  bool // the schedule has clauses
+}
+
+var errNil = errors.New("it returned nil")
+
+func (r *result) undisturbed() bool { return !r.disturb }
+
+func (r *result) fail(key, format string, args ...any) {
+	if !slices.ContainsFunc(r.failures, func(f failure) bool { return f.key == key }) {
+		r.failures = append(r.failures, failure{key, fmt.Sprintf(format, args...)})
+	}
+}
+
+// compare returns what is wrong in a run, beside an undisturbed one.
+func (r *result) compare(s *Scenario, undisturbed *result) []failure {
+	for n := 1; n <= len(s.Steps); n++ {
+		// Without a state, the next step did not wait.
+		if now, ok := r.after[n]; ok {
+			if key, text := undisturbed.after[n].difference(now); text != "" {
+				r.fail(key, "after step %d (%s) the cluster differs from the undisturbed run: %s", n, s.Steps[n-1].Name, text)
+				break
+			}
+		}
+	}
+	for _, kind := range []struct {
+		verb       string
+		now, count map[string]int
+	}{{"created", r.created, undisturbed.created}, {"deleted", r.deleted, undisturbed.deleted}} {
+		for _, object := range slices.Sorted(maps.Keys(kind.now)) {
+			if n, usual := kind.now[object], kind.count[object]; n > usual {
+				r.fail(kind.verb+" "+kindOf(object), "%s was %s %d times, undisturbed %d times", object, kind.verb, n, usual)
+			}
+		}
+	}
+	if limit := 3*undisturbed.noops + 10; r.noops > limit {
+		r.fail("no-ops", "%d writes changed nothing, undisturbed %d", r.noops, undisturbed.noops)
+	}
+	if limit := 4*undisturbed.requests + 40; r.requests > limit && !r.cleared {
+		r.fail("requests", "the operator sent %d requests, undisturbed %d", r.requests, undisturbed.requests)
+	}
+	return slices.DeleteFunc(r.failures, func(f failure) bool { return slices.Contains(undisturbed.failures, f) })
+}
+
+func kindOf(object string) string { kind, _, _ := strings.Cut(object, " "); return kind }
+
+// checkNow checks what holds at each state. It reports whether the run can go on.
+func (w *world) checkNow() bool {
+	w.mu.Lock()
+	for _, value := range w.panics {
+		w.result.fail("panic "+value, "the operator panics: %s", value)
+	}
+	w.panics = nil
+	w.mu.Unlock()
+	if v := w.server.ResourceVersion(); v != w.checked && w.scenario.Invariant != nil {
+		w.checked = v
+		if err := w.scenario.Invariant(w.server); err != nil {
+			w.result.fail("invariant", "the invariant does not hold at version %d: %.500v", v, err)
+		}
+	}
+	if w.written > maxWrites {
+		w.result.fail("does not settle", "the operator does not settle: it has sent %d writes, the last one is %s", w.written, w.result.last)
+		if w.result.undisturbed() {
+			w.result.fatal = errors.New(w.result.failures[len(w.result.failures)-1].text)
+		}
+		return false
+	}
+	return true
+}
+
+// checkWrite compares a stored write with what its process had read.
+func (w *world) checkWrite(m *message, contentType string, before uint64, body, content []byte) {
+	t, p := m.target.object(), m.process
+	var o struct{ Metadata objectMeta }
+	if json.Unmarshal(content, &o) != nil {
+		return
+	}
+	if m.verb == "create" {
+		t.name = o.Metadata.Name
+		if g := o.Metadata.GenerateName; g != "" && strings.HasPrefix(t.name, g) && w.aliases[t.name] == "" {
+			w.aliases[t.name] = fmt.Sprintf("%s*%d", g, len(w.aliases)+1)
+			t.name = g + "*"
+		}
+		if m.target.subresource == "" {
+			w.result.created[t.String()]++
+		}
+		return
+	}
+	prior := w.server.At(t.gvr, t.namespace, t.name, before)
+	if m.verb == "deletecollection" {
+		return
+	}
+	if prior == nil {
+		w.result.created[w.alias(t)]++ // by an apply
+		return
+	}
+	var sent struct {
+		Preconditions struct{ UID, ResourceVersion *string }
+		Metadata      struct{ ResourceVersion string }
+	}
+	_ = json.Unmarshal(body, &sent) // a JSON patch is no object: it has no version
+	name := m.verb + " " + w.alias(m.target)
+	if m.verb == "delete" {
+		w.result.deleted[groupName(w.alias(t))]++
+		guarded := sent.Preconditions.UID != nil || sent.Preconditions.ResourceVersion != nil
+		if cached, ok := p.cached[t]; ok && string(cached.uid) != prior.UID && !guarded {
+			w.result.fail("deletes unseen "+t.gvr.Resource, "%s removed another object than the one with that name in the operator's cache: delete with a UID precondition", name)
+		}
+		return
+	}
+	number, _ := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
+	if number <= before {
+		w.result.noops++
+		return
+	}
+	if v := sent.Metadata.ResourceVersion; v != "" && v != "0" {
+		return // the server has compared
+	}
+	if strings.HasPrefix(contentType, string(types.ApplyPatchType)) || contentType == string(types.JSONPatchType) && strings.Contains(string(body), `"test"`) {
+		return // its fields have an owner, or it tests what it replaces
+	}
+	known, ok := p.known[t]
+	if !ok || known.version >= prior.Version {
+		return
+	}
+	then, now := w.server.At(t.gvr, t.namespace, t.name, known.version), w.server.At(t.gvr, t.namespace, t.name, number)
+	if then == nil || now == nil {
+		return
+	}
+	if then.UID != prior.UID {
+		w.result.fail("overwrites another "+t.gvr.Resource, "%s changed another object than the one with that name that the operator had read: send its resource version or its UID", name)
+		return
+	}
+	theirs := map[string]bool{}
+	for _, d := range differences(decode(then.JSON()), decode(prior.JSON())) {
+		theirs[d.path] = true
+	}
+	for _, d := range differences(decode(prior.JSON()), decode(now.JSON())) {
+		if theirs[d.path] {
+			w.result.fail("overwrites "+t.gvr.Resource+" "+d.path, "%s changed %s, which had changed since the operator read it: send the resource version that it has read", name, d.path)
+		}
+	}
+}
+
+// groupName is an alias without its number.
+func groupName(alias string) string {
+	if at := strings.LastIndex(alias, "*"); at >= 0 {
+		return alias[:at+1]
+	}
+	return alias
+}
+
+// checkEnd checks the last state.
+func (w *world) checkEnd(settled bool) {
+	for _, f := range w.failing {
+		if limit := int(f.since/time.Second) + 20; f.refused > limit {
+			w.result.fail("no back-off "+f.name, "%s was tried %d times while it failed for %s: an operator backs off", f.name, f.refused, shortDuration(f.since))
+		}
+	}
+	if !settled {
+		return
+	}
+	objects := w.server.Objects()
+	for _, o := range objects {
+		t := target{gvr: o.GVR, namespace: o.Namespace, name: o.Name}
+		if t.unscheduled() {
+			continue
+		}
+		var object metav1.PartialObjectMetadata
+		if err := json.Unmarshal(o.JSON(), &object); err != nil {
+			panic(fmt.Sprintf("simulate: a stored object does not decode: %v", err))
+		}
+		if object.DeletionTimestamp != nil {
+			w.result.fail("stuck "+o.GVK.Kind, "%s is still being deleted at the end, held by the finalizers %q", w.alias(t), object.Finalizers)
+		}
+		for _, a := range w.annotated {
+			if a.uid == o.UID && object.Annotations[annotationKey] == "" {
+				w.result.fail("removes annotations of "+o.GVK.Kind, "the operator removed an annotation that another client had set on %s", w.alias(t))
+			}
+		}
+	}
+}
+
+// An annotation is on an object that another client has annotated.
+type annotation struct{ uid string }
+
+const annotationKey = "simulate.kubereflector/another-client"
+
+// annotate plays another client that annotates an object of the operator.
+func (w *world) annotate(t target) {
+	generated, prefix := strings.CutSuffix(t.name, "*")
+	for _, o := range w.server.Objects() {
+		if o.GVR != t.gvr || o.Namespace != t.namespace || o.Name != t.name && !(prefix && strings.HasPrefix(o.Name, generated)) {
+			continue
+		}
+		object := unstructuredOf(o)
+		annotations := object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[annotationKey] = "kept"
+		object.SetAnnotations(annotations)
+		if err := w.server.Update(object); err != nil {
+			w.result.fail("annotate", "another client cannot annotate %s: %v", w.alias(t), err)
+			continue
+		}
+		w.annotated = append(w.annotated, annotation{o.UID})
+	}
+	w.moved = time.Now()
+}

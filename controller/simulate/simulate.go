@@ -1,0 +1,342 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+var (
+	flagLine   = flag.String("simulate", "", "play only this line of a finding, and print its trace")
+	flagBudget = flag.Duration("simulate.budget", 0, "after the single disturbances, play random pairs of them for this long")
+	flagSeed   = flag.Uint64("simulate.seed", 1, "the seed of the random pairs")
+)
+
+// A Scenario is an operator, and what happens in its cluster.
+type Scenario struct {
+	// Server makes the operator's kinds known to the server.
+	Server []reflectortest.Option
+	// Operator runs the operator until its context ends, and sets up everything of it: it is called once
+	// for each process. Each call must begin without what an earlier one left in package variables. Under
+	// controller-runtime, set Controller.SkipNameValidation and Metrics.BindAddress "0".
+	Operator func(ctx context.Context, config *rest.Config) error
+	// Steps are what the user does, each after the operator has settled.
+	Steps []Step
+	// Players are the controllers around the operator. The garbage collector always plays.
+	Players []Player
+	// Invariant is checked at each state of the server.
+	Invariant func(s *reflectortest.Server) error
+	// Reset begins a run where the operator has state outside of the cluster, and Outside returns that
+	// state as lines, to be compared like objects.
+	Reset   func()
+	Outside func() []string
+	// Normalize removes from an object what may differ between two correct runs.
+	Normalize func(object map[string]any)
+	// OldServers lets the server refuse watch-lists, as before Kubernetes 1.32, and adds restarts behind a
+	// write: a list at version "0" then comes from an API server that lags.
+	OldServers bool
+	// Quiet is how long nothing is written by a settled operator. The default of 20 minutes is longer than
+	// the longest back-off of controller-runtime.
+	Quiet time.Duration
+	// Latency is the time that a write takes. The default is 10 ms.
+	Latency time.Duration
+
+	traced bool
+}
+
+// A Step is one act of the user. A run fails if it returns an error.
+type Step struct {
+	Name string
+	Do   func(s *reflectortest.Server) error
+	// When, if not nil, does the step as soon as it returns true, instead of when the operator has settled.
+	// A name that has to be free again is an example.
+	When func(s *reflectortest.Server) bool
+}
+
+// Create creates a copy of an object.
+func Create(object metav1.Object) Step {
+	return Step{Name: "create " + describe(object), Do: func(s *reflectortest.Server) error {
+		fresh, err := clone(object)
+		if err != nil {
+			return err
+		}
+		return s.Create(fresh)
+	}}
+}
+
+// Change changes the stored object that has the name of object, its status included.
+func Change[T metav1.Object](object T, change func(T)) Step {
+	return Step{Name: "change " + describe(object), Do: func(s *reflectortest.Server) error {
+		stored, err := clone(object)
+		if err != nil {
+			return err
+		}
+		if err := s.Get(stored); err != nil {
+			return err
+		}
+		change(stored)
+		return s.Update(stored)
+	}}
+}
+
+// Delete deletes the object that has the name of object, as kubectl delete does.
+func Delete(object metav1.Object) Step {
+	return Step{Name: "delete " + describe(object), Do: func(s *reflectortest.Server) error { return s.Delete(object) }}
+}
+
+func describe(object metav1.Object) string {
+	name := object.GetName()
+	if name == "" {
+		name = object.GetGenerateName() + "*"
+	}
+	if object.GetNamespace() != "" {
+		name = object.GetNamespace() + "/" + name
+	}
+	kind := reflect.TypeOf(object).String()
+	if o, ok := object.(runtime.Object); ok && o.GetObjectKind().GroupVersionKind().Kind != "" {
+		kind = o.GetObjectKind().GroupVersionKind().Kind
+	}
+	return kind[strings.LastIndex(kind, ".")+1:] + " " + name
+}
+
+func clone[T metav1.Object](object T) (T, error) {
+	if o, ok := any(object).(runtime.Object); ok {
+		return o.DeepCopyObject().(T), nil
+	}
+	fresh := reflect.New(reflect.TypeOf(object).Elem()).Interface().(T)
+	b, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(b, fresh)
+	}
+	return fresh, err
+}
+
+// A Player is a controller of the cluster that is not under test, such as Deployments. It is called
+// after each change of the server, and again when the time that it returned has passed, if that is
+// not 0.
+type Player func(s *reflectortest.Server) (again time.Duration, err error)
+
+// A Finding is what an operator gets wrong under a schedule.
+type Finding struct {
+	// Line plays the schedule again. It is empty for a failure of the undisturbed run.
+	Line string
+	// Failures say what is wrong.
+	Failures []string
+	// Others are the lines of other schedules that end in the same way.
+	Others []string
+	// Unstable means that the line did not end in this way each time that it was played again.
+	Unstable bool
+
+	group string
+}
+
+// Explore plays the scenario undisturbed, and then with each disturbance. It reports each finding as
+// an error of t, with the line that plays it again:
+//
+//	go test -run '^TestOperator$' -simulate "crash after update sites/status default/a#1"
+//
+// Further flags: -simulate.budget=60s plays random pairs of disturbances for that long, from
+// -simulate.seed. With -v, each line is printed before it is played.
+func Explore(t *testing.T, s Scenario) {
+	t.Helper()
+	if *flagLine != "" {
+		trace, failures := Play(t, s, *flagLine)
+		t.Logf("what happened:\n%s", strings.Join(trace, "\n"))
+		for _, failure := range failures {
+			t.Errorf("%s", failure)
+		}
+		return
+	}
+	for _, f := range Find(t, s) {
+		t.Error(f.message(t.Name()))
+	}
+}
+
+func (f Finding) message(test string) string {
+	var b strings.Builder
+	if f.Line == "" {
+		b.WriteString("without any disturbance:\n")
+	}
+	for _, failure := range f.Failures {
+		fmt.Fprintf(&b, "%s\n", failure)
+	}
+	if f.Line != "" {
+		fmt.Fprintf(&b, "play it again: go test -run '^%s$' -simulate %q\n", strings.ReplaceAll(test, "/", "$/^"), f.Line)
+	}
+	if f.Unstable {
+		b.WriteString("unstable: that line does not end like this each time, because the operator depends on chance or on the order of its goroutines\n")
+	}
+	if n := len(f.Others); n > 0 {
+		fmt.Fprintf(&b, "%d more schedules end like this, for example %q\n", n, f.Others[0])
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// replays is how often a finding must end in the same way to count as stable.
+const replays = 3
+
+// Find is Explore for a test that expects findings: it returns them, one for each way in which the
+// operator fails, the shortest line first.
+func Find(t *testing.T, s Scenario) []Finding {
+	t.Helper()
+	w := watch(t)
+	defer w.stop()
+	undisturbed := s.run(t, w, nil)
+	if undisturbed.fatal != nil {
+		t.Fatalf("simulate: the undisturbed run: %v", undisturbed.fatal)
+	}
+	found := &findings{groups: map[string]*Finding{}}
+	if len(undisturbed.failures) > 0 {
+		found.add(nil, undisturbed.failures)
+	}
+	check := func(line schedule) []failure {
+		if testing.Verbose() {
+			t.Logf("simulate: playing %q", line)
+		}
+		return s.run(t, w, line).compare(&s, undisturbed)
+	}
+	single := s.disturbances(undisturbed)
+	for _, line := range single {
+		found.add(line, check(line))
+	}
+	if *flagBudget > 0 && len(single) > 1 {
+		random := rand.New(rand.NewPCG(*flagSeed, 0))
+		for end := time.Now().Add(*flagBudget); time.Now().Before(end); {
+			a, b := single[random.IntN(len(single))], single[random.IntN(len(single))]
+			line := append(slices.Clone(a), b...)
+			found.add(line, check(line))
+		}
+	}
+	all := found.sorted()
+	for i := range all {
+		f := &all[i]
+		if f.Line == "" {
+			continue
+		}
+		line, err := parse(f.Line)
+		if err != nil {
+			t.Fatalf("simulate: a finding's own line: %v", err)
+		}
+		line = minimize(line, func(shorter schedule) bool { return groupOf(check(shorter)) == f.group })
+		f.Line = line.String()
+		for range replays {
+			if groupOf(check(line)) != f.group {
+				f.Unstable = true
+			}
+		}
+	}
+	return all
+}
+
+// Play plays one line, and returns what happened, in order, and what is wrong.
+func Play(t *testing.T, s Scenario, line string) (trace, failures []string) {
+	t.Helper()
+	parsed, err := parse(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := watch(t)
+	defer w.stop()
+	undisturbed := s.run(t, w, nil)
+	if undisturbed.fatal != nil {
+		t.Fatalf("simulate: the undisturbed run: %v", undisturbed.fatal)
+	}
+	s.traced = true
+	r := s.run(t, w, parsed)
+	for _, f := range r.compare(&s, undisturbed) {
+		failures = append(failures, f.text)
+	}
+	for _, c := range r.missed {
+		failures = append(failures, fmt.Sprintf("the line's clause %q never happened; the writes of the undisturbed run are %q", c, undisturbed.writes))
+	}
+	return r.trace, failures
+}
+
+// minimize leaves out the clauses that a finding does not need.
+func minimize(line schedule, same func(schedule) bool) schedule {
+	for i := 0; i < len(line) && len(line) > 1; {
+		if shorter := slices.Delete(slices.Clone(line), i, i+1); same(shorter) {
+			line = shorter
+		} else {
+			i++
+		}
+	}
+	return line
+}
+
+// findings groups schedules by what is wrong after them.
+type findings struct {
+	groups map[string]*Finding
+	keys   []string
+}
+
+func groupOf(failures []failure) string {
+	if len(failures) == 0 {
+		return ""
+	}
+	return failures[0].key
+}
+
+func (f *findings) add(line schedule, failures []failure) {
+	key := groupOf(failures)
+	if key == "" {
+		return
+	}
+	text := line.String()
+	var texts []string
+	for _, one := range failures {
+		texts = append(texts, one.text)
+	}
+	group := f.groups[key]
+	switch {
+	case group == nil:
+		f.groups[key] = &Finding{Line: text, Failures: texts, group: key}
+		f.keys = append(f.keys, key)
+	case len(text) < len(group.Line):
+		group.Others = append(group.Others, group.Line)
+		group.Line, group.Failures = text, texts
+	default:
+		group.Others = append(group.Others, text)
+	}
+}
+
+func (f *findings) sorted() []Finding {
+	var all []Finding
+	for _, key := range f.keys {
+		all = append(all, *f.groups[key])
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int { return len(a.Line) - len(b.Line) })
+	return all
+}
+
+// playing lets one run play at a time: a run replaces apimachinery's handlers of panics, which are
+// package variables.
+var playing sync.Mutex
+
+// run plays one schedule in a bubble of its own.
+func (s *Scenario) run(t *testing.T, dog *watchdog, line schedule) (r *result) {
+	t.Helper()
+	playing.Lock()
+	defer playing.Unlock()
+	dog.begin(line)
+	defer dog.end()
+	if s.Reset != nil {
+		s.Reset()
+	}
+	synctest.Test(t, func(t *testing.T) { r = newWorld(t, s, dog, slices.Clone(line)).run(t.Context()) })
+	return r
+}

@@ -1,0 +1,255 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A state is a whole cluster without what may differ between two correct runs. Objects with a generated
+// name share a key.
+type state map[string][]string
+
+// outside is the key of the lines of Scenario.Outside.
+const outside = "outside of the cluster"
+
+// state returns the state of the server, and what is outside of it.
+func (w *world) state() state {
+	s := state{}
+	objects := w.server.Objects()
+	aliases := map[string]string{}
+	for _, o := range objects {
+		if generated := decode(o.JSON()).string("metadata", "generateName"); generated != "" && strings.HasPrefix(o.Name, generated) {
+			aliases[o.Name] = generated + "*"
+		}
+	}
+	for _, o := range objects {
+		t := target{gvr: o.GVR, namespace: o.Namespace, name: o.Name}
+		if t.unscheduled() {
+			continue
+		}
+		object := decode(o.JSON())
+		object.normalize()
+		if w.scenario.Normalize != nil {
+			w.scenario.Normalize(object)
+		}
+		text, err := json.Marshal(plain(object, "", aliases))
+		if err != nil {
+			panic(fmt.Sprintf("simulate: an object does not encode: %v", err))
+		}
+		if alias := aliases[o.Name]; alias != "" {
+			t.name = alias
+		}
+		key := o.GVK.Kind + strings.TrimPrefix(t.String(), o.GVR.Resource)
+		s[key] = append(s[key], string(text))
+	}
+	if w.scenario.Outside != nil {
+		s[outside] = w.scenario.Outside()
+	}
+	for _, all := range s {
+		slices.Sort(all)
+	}
+	return s
+}
+
+// tree is a decoded object.
+type tree map[string]any
+
+func decode(b []byte) tree {
+	var t tree
+	if err := json.Unmarshal(b, &t); err != nil {
+		panic(fmt.Sprintf("simulate: a stored object does not decode: %v", err))
+	}
+	return t
+}
+
+func (t tree) string(path ...string) string {
+	text, _, _ := unstructured.NestedString(t, path...)
+	return text
+}
+
+// normalize removes what the server sets, and what counts writes.
+func (t tree) normalize() {
+	if meta, ok := t["metadata"].(map[string]any); ok {
+		for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
+			delete(meta, field)
+		}
+		if annotations, ok := meta["annotations"].(map[string]any); ok {
+			delete(annotations, annotationKey)
+			if len(annotations) == 0 {
+				delete(meta, "annotations")
+			}
+		}
+	}
+	if status, ok := t["status"].(map[string]any); ok {
+		delete(status, "observedGeneration")
+		conditions, _ := status["conditions"].([]any)
+		for _, one := range conditions {
+			if condition, ok := one.(map[string]any); ok {
+				delete(condition, "observedGeneration")
+			}
+		}
+	}
+}
+
+var (
+	someTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
+	someUID  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+)
+
+// plain replaces times, UIDs, versions and generated names in all values, and sorts the lists whose items
+// have names: nearly all of them are sets.
+func plain(value any, field string, aliases map[string]string) any {
+	switch v := value.(type) {
+	case tree:
+		return plain(map[string]any(v), field, aliases)
+	case map[string]any:
+		for key, item := range v {
+			v[key] = plain(item, key, aliases)
+		}
+		return v
+	case []any:
+		for i, item := range v {
+			v[i] = plain(item, field, aliases)
+		}
+		slices.SortStableFunc(v, func(a, b any) int { return strings.Compare(itemName(a), itemName(b)) })
+		return v
+	case string:
+		for name, alias := range aliases {
+			v = strings.ReplaceAll(v, name, alias)
+		}
+		if len(v) >= len("2006-01-02T15:04:05Z") {
+			v = someUID.ReplaceAllString(someTime.ReplaceAllString(v, "TIME"), "UID")
+		}
+		if _, err := strconv.ParseUint(v, 10, 64); err == nil && strings.Contains(strings.ToLower(field), "resourceversion") {
+			v = "VERSION"
+		}
+		return v
+	default:
+		return v
+	}
+}
+
+func itemName(item any) string {
+	m, _ := item.(map[string]any)
+	for _, key := range []string{"name", "type", "uid"} {
+		if name, ok := m[key].(string); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// difference says in which objects and fields another state differs, and returns a key that states with
+// the same difference share.
+func (s state) difference(other state) (key, text string) {
+	keys := maps.Clone(s)
+	maps.Copy(keys, other)
+	var texts []string
+	for _, object := range slices.Sorted(maps.Keys(keys)) {
+		usual, now := s[object], other[object]
+		kind := kindOf(object)
+		note := func(class, format string, args ...any) {
+			if key == "" {
+				key = "state " + kind + " " + class
+			}
+			texts = append(texts, fmt.Sprintf(format, args...))
+		}
+		switch {
+		case slices.Equal(usual, now):
+		case object == outside:
+			note("differs", "%s is %q, undisturbed %q", outside, now, usual)
+		case len(usual) > 0 && len(now) == 0:
+			note("missing", "%s is missing", object)
+		case len(usual) == 0:
+			note("more", "%s exists", object)
+		case len(usual) < len(now):
+			note("more", "there are %d of %s, undisturbed %d", len(now), object, len(usual))
+		case len(usual) > len(now):
+			note("missing", "there are %d of %s, undisturbed %d", len(now), object, len(usual))
+		default:
+			for i := range usual {
+				for _, d := range differences(decode([]byte(usual[i])), decode([]byte(now[i]))) {
+					if kind == "Secret" && strings.Contains(d.path, "ata") {
+						note(d.path, "%s: %s differs", object, d.path) // a log is no place for it
+						continue
+					}
+					note(d.path, "%s: %s is %s, undisturbed %s", object, d.path, d.after, d.before)
+				}
+			}
+		}
+	}
+	const most = 6
+	if n := len(texts) - most; n > 0 {
+		texts = append(texts[:most], fmt.Sprintf("and %d more", n))
+	}
+	return key, strings.Join(texts, "; ")
+}
+
+// A change is a field in which two objects differ.
+type change struct{ path, before, after string }
+
+// differences returns the leaves at which two objects differ, without the fields that each write changes.
+func differences(a, b tree) []change {
+	var all []change
+	var walk func(path string, x, y any)
+	walk = func(path string, x, y any) {
+		switch path {
+		case ".metadata.resourceVersion", ".metadata.generation", ".metadata.managedFields":
+			return
+		}
+		mx, isX := x.(map[string]any)
+		my, isY := y.(map[string]any)
+		if !isX && !isY {
+			if !reflect.DeepEqual(x, y) {
+				all = append(all, change{path, short(x), short(y)})
+			}
+			return
+		}
+		keys := maps.Clone(mx)
+		if keys == nil {
+			keys = map[string]any{}
+		}
+		maps.Copy(keys, my)
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			step := "." + key
+			if strings.ContainsAny(key, "./") {
+				step = "[" + key + "]"
+			}
+			walk(path+step, mx[key], my[key])
+		}
+	}
+	walk("", map[string]any(a), map[string]any(b))
+	return all
+}
+
+// short is a value for a person.
+func short(value any) string {
+	if value == nil {
+		return "absent"
+	}
+	b, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	if len(b) > 160 {
+		return string(b[:150]) + "…"
+	}
+	return string(b)
+}
+
+func unstructuredOf(o *reflectortest.StoredObject) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(o.JSON()); err != nil {
+		panic(fmt.Sprintf("simulate: a stored object does not decode: %v", err))
+	}
+	return object
+}

@@ -1,0 +1,408 @@
+package simulate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// A message is on its way between a process and the server. It waits until the driver delivers it.
+type message struct {
+	class   class
+	process *process
+	target  target
+	verb    string        // of a request or its answer; the type of an event
+	stream  *watchStream  // of an event
+	seq     int           // of an event in its stream
+	count   int           // of a write's answer: see world.counts
+	seen    func()        // notes what the process knows once it has this message
+	verdict chan *verdict // capacity 1
+}
+
+// class orders the messages that wait at the same time. Events come first, so that the undisturbed run
+// has its own writes in its caches when it goes on.
+type class int
+
+const (
+	event class = iota
+	answer
+	request
+)
+
+// A verdict is what the driver does with a message. The zero value delivers it.
+type verdict struct {
+	status *metav1.Status // answer with it, or end the watch with it
+	lose   bool           // the write is stored, and its answer is lost
+	crash  bool           // the process ends when the write is stored
+}
+
+// A target is what a request or an event is about.
+type target struct {
+	gvr             schema.GroupVersionResource
+	subresource     string
+	namespace, name string
+}
+
+func (t target) String() string {
+	text := t.gvr.Resource
+	if t.subresource != "" {
+		text += "/" + t.subresource
+	}
+	text += " "
+	if t.namespace != "" {
+		text += t.namespace + "/"
+	}
+	return text + t.name
+}
+
+// object is the target without its subresource.
+func (t target) object() target {
+	t.subresource = ""
+	return t
+}
+
+// unscheduled reports whether a target is never held, disturbed or compared. Leases and Events are
+// written as time passes, so an operator with an election would never settle.
+func (t target) unscheduled() bool {
+	return t.gvr.Resource == "events" || t.gvr.Resource == "leases"
+}
+
+func isWrite(verb string) bool {
+	switch verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+var errCrashed = errors.New("simulate: the process has crashed")
+
+// A process is one run of the operator. Nothing that it does after its crash reaches the server.
+type process struct {
+	world  *world
+	number int
+	// alive ends when the process crashes or is stopped: its requests and watches end with it.
+	alive context.Context
+	kill  context.CancelFunc
+	done  chan error // capacity 1; what Operator returned
+
+	known  map[target]version // the newest version of each object that an answer or an event has shown
+	cached map[target]version // the same, of reads and watches only
+	behind uint64             // lists at version "0" show the state of this version, if it is not 0
+}
+
+// A version is what tells one state of an object from another.
+type version struct {
+	uid     types.UID
+	version uint64
+}
+
+// config is what the operator gets. Its messages are JSON, because the driver reads them.
+func (p *process) config() *rest.Config {
+	return &rest.Config{
+		Host: "http://simulate.invalid", Transport: p, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"},
+	}
+}
+
+// RoundTrip implements [http.RoundTripper]: it takes a request to the server when the driver says so,
+// and its answer back.
+func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		body, err = io.ReadAll(r.Body)
+		if err = cmp.Or(err, r.Body.Close()); err != nil {
+			return nil, err
+		}
+	}
+	if p.alive.Err() != nil {
+		return nil, errCrashed
+	}
+	parsed := reflectortest.ParseRequest(r)
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept", withoutProtobuf(r.Header.Get("Accept")))
+	if parsed.Verb == "" { // discovery
+		return p.serve(r, body), nil
+	}
+	t := target{gvr: schema.GroupVersionResource{Group: parsed.Group, Version: parsed.Version, Resource: parsed.Resource}, subresource: parsed.Subresource, namespace: parsed.Namespace, name: parsed.Name}
+	if strings.Contains(r.Header.Get("Content-Type"), "protobuf") {
+		return statusResponse(r, &metav1.Status{Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+			Message: "simulate reads JSON only: keep the ContentType of the config that the operator gets"}), nil
+	}
+	switch {
+	case parsed.Verb == "watch":
+		return p.watch(r, t)
+	case parsed.Verb == "create" && t.name == "":
+		t.name = nameIn(body)
+	case parsed.Verb == "list" && p.behind != 0 && parsed.Query.Get("resourceVersion") == "0":
+		r = atVersion(r, p.behind)
+	}
+	m := &message{class: request, process: p, verb: parsed.Verb, target: t}
+	v, err := p.world.wait(r.Context(), m)
+	if err != nil {
+		return nil, err
+	}
+	if v.status != nil {
+		return statusResponse(r, v.status), nil
+	}
+	before := p.world.server.ResourceVersion()
+	response := p.serve(r, body)
+	content, _ := io.ReadAll(response.Body) // of a recorder: it cannot fail
+	response.Body = io.NopCloser(bytes.NewReader(content))
+	writes := isWrite(parsed.Verb)
+	if writes && response.StatusCode < 300 {
+		p.world.checkWrite(m, r.Header.Get("Content-Type"), before, body, content)
+	}
+	seen := func() {
+		if response.StatusCode < 300 {
+			p.knowAnswer(t, content, !writes)
+		}
+	}
+	switch {
+	case v.crash:
+		p.kill()
+		return nil, errCrashed
+	case v.lose:
+		seen() // the process has sent it, so it is no other client's
+		return statusResponse(r, &metav1.Status{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout, Message: "simulate: the answer was lost"}), nil
+	}
+	if _, err := p.world.wait(r.Context(), &message{class: answer, process: p, verb: parsed.Verb, target: t, count: m.count, seen: seen}); err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// serve lets the server answer at once.
+func (p *process) serve(r *http.Request, body []byte) *http.Response {
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	recorder := httptest.NewRecorder()
+	p.world.serve(recorder, r)
+	response := recorder.Result()
+	response.Request = r
+	return response
+}
+
+// watch opens a watch, each event of which waits until the driver delivers it.
+func (p *process) watch(r *http.Request, t target) (*http.Response, error) {
+	query := r.URL.Query()
+	if p.world.scenario.OldServers && query.Get("sendInitialEvents") == "true" {
+		return statusResponse(r, &metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+			Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"}), nil
+	}
+	if _, err := p.world.wait(r.Context(), &message{class: request, process: p, verb: "watch", target: t}); err != nil {
+		return nil, err
+	}
+	// Clients choose a time at random, which no two runs would share.
+	query.Set("timeoutSeconds", watchSeconds)
+	query.Del("timeout")
+	ctx, cancel := context.WithCancel(r.Context())
+	unlink := context.AfterFunc(p.alive, cancel)
+	toClient, fromServer := io.Pipe()
+	s := &watchStream{process: p, target: t, ctx: ctx, client: fromServer, header: http.Header{}, head: make(chan int, 1)}
+	r = r.Clone(ctx)
+	r.URL.RawQuery = query.Encode()
+	r.Body = http.NoBody
+	context.AfterFunc(ctx, func() { fromServer.CloseWithError(cmp.Or(p.crashed(), context.Canceled)) })
+	go func() { // until the client, the process or the server ends the watch
+		defer cancel()
+		defer unlink()
+		p.world.serve(s, r)
+		s.WriteHeader(http.StatusInternalServerError)
+		fromServer.Close()
+	}()
+	select {
+	case code := <-s.head:
+		return &http.Response{
+			StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: s.header.Clone(), ContentLength: -1, Request: r, Body: &watchBody{ReadCloser: toClient, cancel: cancel},
+		}, nil
+	case <-ctx.Done():
+		return nil, cmp.Or(p.crashed(), context.Cause(ctx))
+	}
+}
+
+// watchSeconds is the duration of each watch. Below ten minutes, no client takes it for overdue.
+const watchSeconds = "590"
+
+func (p *process) crashed() error {
+	if p.alive.Err() != nil {
+		return errCrashed
+	}
+	return nil
+}
+
+// watchStream is the server's side of a watch: it writes an event to the client when the driver says so.
+type watchStream struct {
+	process *process
+	target  target
+	ctx     context.Context
+	client  *io.PipeWriter
+	header  http.Header
+	head    chan int // the status code
+	headed  bool
+	failed  bool // the watch has no events but an answer
+	seq     int
+}
+
+// Header implements [http.ResponseWriter].
+func (s *watchStream) Header() http.Header { return s.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (s *watchStream) WriteHeader(code int) {
+	if !s.headed {
+		s.headed, s.failed = true, code != http.StatusOK
+		s.head <- code
+	}
+}
+
+// Flush implements [http.Flusher].
+func (s *watchStream) Flush() {}
+
+// Write implements [http.ResponseWriter]: it takes one event.
+func (s *watchStream) Write(line []byte) (int, error) {
+	s.WriteHeader(http.StatusOK)
+	switch {
+	case len(line) == 0:
+		return 0, nil // it only sends the head
+	case s.failed:
+		return s.client.Write(line)
+	}
+	var frame struct {
+		Type   string
+		Object struct{ Metadata objectMeta }
+	}
+	if err := json.Unmarshal(line, &frame); err != nil {
+		panic(fmt.Sprintf("simulate: the server sends no event in %.200q: %v", line, err))
+	}
+	meta := frame.Object.Metadata
+	s.seq++
+	t := target{gvr: s.target.gvr, namespace: meta.Namespace, name: meta.Name}
+	m := &message{class: event, process: s.process, verb: frame.Type, target: t, stream: s, seq: s.seq}
+	if frame.Type != bookmark && frame.Type != "ERROR" {
+		m.seen = func() { s.process.know(t, meta, true) }
+	}
+	v, err := s.process.world.wait(s.ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	if v.status == nil {
+		return s.client.Write(line)
+	}
+	expired, err := json.Marshal(map[string]any{"type": "ERROR", "object": v.status})
+	if err == nil {
+		_, err = s.client.Write(append(expired, '\n'))
+	}
+	return 0, cmp.Or(err, io.ErrClosedPipe) // it ends the watch
+}
+
+const bookmark = "BOOKMARK"
+
+// watchBody ends the watch when the client closes it.
+type watchBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *watchBody) Close() error {
+	b.cancel()
+	return b.ReadCloser.Close()
+}
+
+// objectMeta is what the driver reads of an object.
+type objectMeta struct {
+	Namespace, Name, GenerateName string
+	UID                           types.UID
+	ResourceVersion               string
+}
+
+// know notes that the process has a version of an object.
+func (p *process) know(t target, meta objectMeta, read bool) {
+	number, _ := strconv.ParseUint(meta.ResourceVersion, 10, 64)
+	v := version{meta.UID, number}
+	t = t.object()
+	if v.version > p.known[t].version {
+		p.known[t] = v
+	}
+	if read && v.version > p.cached[t].version {
+		p.cached[t] = v
+	}
+}
+
+// knowAnswer notes the versions in an answer.
+func (p *process) knowAnswer(t target, content []byte, read bool) {
+	type object struct{ Metadata objectMeta }
+	var o struct {
+		object
+		Items []object
+	}
+	if json.Unmarshal(content, &o) != nil {
+		return
+	}
+	for _, one := range append(o.Items, o.object) {
+		if meta := one.Metadata; meta.Name != "" {
+			p.know(target{gvr: t.gvr, namespace: meta.Namespace, name: meta.Name}, meta, read)
+		}
+	}
+}
+
+// nameIn returns the name of the object in a body, or its generateName with a star.
+func nameIn(body []byte) string {
+	var o struct{ Metadata objectMeta }
+	if json.Unmarshal(body, &o) != nil || o.Metadata.Name == "" {
+		return o.Metadata.GenerateName + "*"
+	}
+	return o.Metadata.Name
+}
+
+// atVersion makes a list show the state of a version.
+func atVersion(r *http.Request, version uint64) *http.Request {
+	r = r.Clone(r.Context())
+	query := r.URL.Query()
+	query.Set("resourceVersion", strconv.FormatUint(version, 10))
+	query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
+	query.Del("limit")
+	r.URL.RawQuery = query.Encode()
+	return r
+}
+
+// withoutProtobuf removes protobuf from an Accept header.
+func withoutProtobuf(accept string) string {
+	kept := slices.DeleteFunc(strings.Split(accept, ","), func(media string) bool { return media == "" || strings.Contains(media, "protobuf") })
+	if len(kept) == 0 {
+		return "application/json"
+	}
+	return strings.Join(kept, ",")
+}
+
+func statusResponse(r *http.Request, status *metav1.Status) *http.Response {
+	status.TypeMeta, status.Status = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, metav1.StatusFailure
+	b, err := json.Marshal(status)
+	if err != nil {
+		panic("simulate: a Status does not encode: " + err.Error())
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	return &http.Response{
+		StatusCode: int(status.Code), Status: http.StatusText(int(status.Code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(b)), ContentLength: int64(len(b)), Request: r,
+	}
+}

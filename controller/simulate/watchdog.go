@@ -1,0 +1,113 @@
+package simulate
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// watchdog ends a run in which time does not pass, because a goroutine of the bubble waits for something
+// outside of it. It runs outside of the bubbles, in real time.
+type watchdog struct {
+	progress atomic.Int64 // grows with each message
+	quit     chan struct{}
+	running  sync.WaitGroup
+
+	mu   sync.Mutex
+	line string // guarded by mu: the schedule that is played
+	on   bool   // guarded by mu
+}
+
+// patience is how long, in real time, no message may be delivered.
+const patience = 30 * time.Second
+
+func watch(t *testing.T) *watchdog {
+	w := &watchdog{quit: make(chan struct{})}
+	name := t.Name()
+	w.running.Go(func() {
+		tick := time.NewTicker(patience)
+		defer tick.Stop()
+		last := int64(-1)
+		for {
+			select {
+			case <-w.quit:
+				return
+			case <-tick.C:
+			}
+			w.mu.Lock()
+			line, on := w.line, w.on
+			w.mu.Unlock()
+			now := w.progress.Load()
+			if on && now == last {
+				fmt.Fprintln(os.Stderr, hanging(name, line))
+				os.Exit(2)
+			}
+			last = now
+		}
+	})
+	return w
+}
+
+func (w *watchdog) stop() {
+	close(w.quit)
+	w.running.Wait()
+}
+
+func (w *watchdog) begin(line schedule) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line, w.on = line.String(), true
+	w.progress.Add(1)
+}
+
+func (w *watchdog) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.on = false
+}
+
+// hanging says which goroutines keep time from passing.
+func hanging(test, line string) string {
+	buffer := make([]byte, 8<<20)
+	stacks := string(buffer[:runtime.Stack(buffer, true)])
+	var b strings.Builder
+	fmt.Fprintf(&b, "simulate: %s, playing %q: nothing has moved for %v of real time.\n", test, line, patience)
+	b.WriteString(culprits(stacks))
+	return b.String()
+}
+
+// culprits describes the goroutines in bubbles that do not wait for something in their bubble.
+func culprits(stacks string) string {
+	var b strings.Builder
+	for stack := range strings.SplitSeq(stacks, "\n\n") {
+		head, _, _ := strings.Cut(stack, "\n")
+		if !strings.Contains(head, "synctest bubble") || strings.Contains(head, "(durable)") || strings.Contains(stack, "synctest.Run") || strings.Contains(stack, "synctest.Wait") {
+			continue
+		}
+		what, advice := "it waits for something outside of the simulation", "give the operator a configuration without it"
+		switch {
+		case strings.Contains(head, "IO wait"):
+			what, advice = "it waits for a socket or a pipe", "turn listeners off (metrics and health probes on address \"0\"), and replace clients of other systems by fakes in memory"
+		case strings.Contains(head, "syscall"):
+			what, advice = "it waits for the operating system", "keep files, processes and terminals out of the operator under test"
+		case strings.Contains(head, "cgo"):
+			what, advice = "it is in C", "keep C out of the operator under test"
+		case strings.Contains(head, "Mutex") || strings.Contains(head, "semacquire"):
+			what, advice = "it waits for a lock", "a goroutine outside of the simulation, or one that is blocked for another reason, holds it"
+		case strings.Contains(head, "running") || strings.Contains(head, "runnable"):
+			what, advice = "it never blocks", "let its loop wait for a context, a timer or a channel"
+		case strings.Contains(head, "chan") || strings.Contains(head, "select"):
+			what, advice = "it waits for a channel that was made outside of the simulation", "make the channel in Scenario.Operator, not in a package variable"
+		}
+		fmt.Fprintf(&b, "A goroutine keeps time from passing: %s. What to do: %s.\n%s\n\n", what, advice, stack)
+	}
+	if b.Len() == 0 {
+		return "No goroutine of the simulation waits for anything outside of it. All goroutines:\n" + stacks
+	}
+	return b.String()
+}

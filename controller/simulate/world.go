@@ -1,0 +1,538 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+)
+
+// world is one run: the server, the operator's process, and the driver, which is the goroutine of run.
+//
+// Only one goroutine at a time uses its fields, because the driver delivers one message, and then waits
+// until everything is blocked again. Requests that nobody schedules run beside it, and touch only what mu
+// guards.
+type world struct {
+	scenario *Scenario
+	schedule schedule
+	fired    []bool // by clause
+	server   *reflectortest.Server
+	process  *process
+	watchdog *watchdog
+	result   *result
+
+	mu      sync.Mutex
+	waiting []*message    // guarded by mu
+	panics  []string      // guarded by mu
+	arrived chan struct{} // has an element when a message was added; capacity 1
+
+	counts    map[string]int    // writes by name, delivered or refused
+	before    map[string]uint64 // the server's version before a write, by name and count
+	aliases   map[string]string // of generated names, which differ from run to run
+	holds     []*hold
+	failing   []*failing
+	expired   map[string]bool // resources whose next event is a 410 instead
+	annotated []annotation
+	restart   *uint64 // the version that the next process lags behind
+
+	next        int       // step
+	moved       time.Time // when something was written last
+	checked     uint64    // the version at which Invariant was checked last
+	written     int       // writes of the operator
+	collect     time.Time // when the garbage collector looks again; never if it is zero
+	playedAt    uint64    // the version at which the players acted last
+	playAgain   time.Time // when a player wants to act again; never if it is zero
+	disturbance bool      // a crash has happened: later writes are no place for a first disturbance
+}
+
+// A hold keeps the events of a resource from a process.
+type hold struct {
+	clause
+	left  int
+	until time.Time
+	of    *process
+}
+
+// failing refuses all writes with a name until a time.
+type failing struct {
+	clause
+	name    string
+	until   time.Time
+	refused int
+}
+
+// maxWrites is how many writes a run may have before it counts as one that never settles.
+const maxWrites = 300
+
+// maxHold ends a hold by writes: the operator may wait for an event without writing.
+const maxHold = 10 * time.Second
+
+// collectEvery is how long the garbage collector takes. Without it, an operator that has not yet seen a
+// deletion would fight with it.
+const collectEvery = time.Second
+
+func newWorld(t *testing.T, s *Scenario, dog *watchdog, line schedule) *world {
+	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(time.Minute)}, s.Server...)
+	return &world{
+		scenario: s, schedule: line, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), watchdog: dog,
+		result:  &result{disturb: len(line) > 0, after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}},
+		arrived: make(chan struct{}, 1), counts: map[string]int{}, before: map[string]uint64{}, aliases: map[string]string{}, expired: map[string]bool{},
+	}
+}
+
+// run plays the schedule.
+func (w *world) run(ctx context.Context) *result {
+	defer w.handleErrors()()
+	w.result.cleared = slices.ContainsFunc(w.schedule, func(c clause) bool { return c.since > 0 && c.verb == fail })
+	for i, c := range w.schedule {
+		w.fired[i] = c.verb == slow
+	}
+	w.start(ctx)
+	settled := w.settle(ctx)
+	for settled && w.next < len(w.scenario.Steps) {
+		w.step()
+		if w.joined(w.next) {
+			continue
+		}
+		settled = w.settle(ctx)
+		if settled {
+			w.result.after[w.next] = w.state()
+		}
+	}
+	for i, c := range w.schedule {
+		if !w.fired[i] {
+			w.result.missed = append(w.result.missed, c)
+		}
+	}
+	w.checkEnd(settled)
+	w.process.kill()
+	w.awaitEnd()
+	return w.result
+}
+
+// joined reports whether the step after the n-th one follows at once.
+func (w *world) joined(n int) bool {
+	for i, c := range w.schedule {
+		if c.verb == together && c.n == n && n < len(w.scenario.Steps) {
+			w.fired[i] = true
+			return true
+		}
+	}
+	return false
+}
+
+// handleErrors replaces apimachinery's handlers of panics and errors, which are package variables. Its
+// handler of errors also sleeps until a time after the last error, which was in another bubble, decades
+// later.
+func (w *world) handleErrors() (restore func()) {
+	panics, errs, crash := utilruntime.PanicHandlers, utilruntime.ErrorHandlers, utilruntime.ReallyCrash
+	utilruntime.ReallyCrash = false
+	utilruntime.ErrorHandlers = nil
+	utilruntime.PanicHandlers = append(slices.Clone(panics), func(_ context.Context, value any) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.panics = append(w.panics, fmt.Sprintf("%.300v", value))
+	})
+	return func() {
+		utilruntime.PanicHandlers, utilruntime.ErrorHandlers, utilruntime.ReallyCrash = panics, errs, crash
+	}
+}
+
+// start starts a process of the operator.
+func (w *world) start(ctx context.Context) {
+	running, stop := context.WithCancel(ctx)
+	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
+	p := &process{world: w, alive: alive, kill: func() { kill(); stop() }, done: make(chan error, 1), known: map[target]version{}, cached: map[target]version{}}
+	if w.process != nil {
+		p.number = w.process.number + 1
+	}
+	if w.restart != nil {
+		p.behind, w.restart = *w.restart, nil
+		w.holds = append(w.holds, &hold{clause: clause{verb: restartBehind, what: everything}, left: maxWrites, until: time.Now().Add(maxHold), of: p})
+	}
+	w.process = p
+	go func() {
+		err := w.scenario.Operator(running, p.config())
+		stop()
+		p.done <- err
+	}()
+}
+
+// awaitEnd waits until a killed process has returned from Operator.
+func (w *world) awaitEnd() {
+	timer := time.NewTimer(10 * time.Minute)
+	defer timer.Stop()
+	select {
+	case <-w.process.done:
+	case <-timer.C:
+		w.result.fail("never ends", "the operator does not return within ten minutes after its context has ended")
+	}
+	synctest.Wait()
+}
+
+// wait holds a message until the driver delivers it.
+func (w *world) wait(ctx context.Context, m *message) (*verdict, error) {
+	if m.target.unscheduled() {
+		return &verdict{}, nil
+	}
+	m.verdict = make(chan *verdict, 1)
+	w.mu.Lock()
+	w.waiting = append(w.waiting, m)
+	w.mu.Unlock()
+	select {
+	case w.arrived <- struct{}{}:
+	default:
+	}
+	var err error
+	select {
+	case v := <-m.verdict:
+		return v, nil
+	case <-m.process.alive.Done():
+		err = errCrashed
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = slices.DeleteFunc(w.waiting, func(other *message) bool { return other == m })
+	return nil, err
+}
+
+// serve lets the server handle a request.
+func (w *world) serve(to http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if e := recover(); e != nil && e != http.ErrAbortHandler {
+			panic(e)
+		}
+	}()
+	w.server.ServeHTTP(to, r)
+}
+
+// settle delivers messages until nothing was written for long. It reports whether it came so far.
+func (w *world) settle(ctx context.Context) bool {
+	quiet := cmp.Or(w.scenario.Quiet, 20*time.Minute)
+	w.moved = time.Now()
+	for {
+		synctest.Wait()
+		w.watchdog.progress.Add(1)
+		if w.process.alive.Err() != nil {
+			w.disturbance = true
+			w.awaitEnd()
+			w.start(ctx)
+			w.moved = time.Now()
+			continue
+		}
+		select {
+		case err := <-w.process.done:
+			w.process.done <- err
+			w.result.fail("ends", "the operator ended by itself: %.500v", err)
+			if w.result.undisturbed() {
+				w.result.fatal = fmt.Errorf("the operator ended by itself: %w", cmp.Or(err, errNil))
+			}
+			return false
+		default:
+		}
+		if !w.checkNow() {
+			return false
+		}
+		w.holds = slices.DeleteFunc(w.holds, func(h *hold) bool { return h.left <= 0 || !time.Now().Before(h.until) || h.of != w.process })
+		if w.process.behind != 0 && !slices.ContainsFunc(w.holds, func(h *hold) bool { return h.verb == restartBehind }) {
+			w.process.behind = 0
+		}
+		if m := w.pick(); m != nil {
+			w.deliver(m)
+			continue
+		}
+		if w.next < len(w.scenario.Steps) {
+			if when := w.scenario.Steps[w.next].When; when != nil && when(w.server) {
+				w.step()
+				continue
+			}
+		}
+		if w.play() {
+			continue
+		}
+		left := time.Until(w.moved.Add(quiet))
+		if left <= 0 {
+			return true
+		}
+		for _, at := range []time.Time{w.collect, w.playAgain} {
+			if !at.IsZero() {
+				left = min(left, time.Until(at))
+			}
+		}
+		for _, h := range w.holds {
+			left = min(left, time.Until(h.until))
+		}
+		timer := time.NewTimer(max(left, time.Millisecond))
+		select {
+		case <-w.arrived:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// pick takes the next message that nothing holds.
+func (w *world) pick() *message {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.SortStableFunc(w.waiting, func(a, b *message) int {
+		return cmp.Or(
+			cmp.Compare(a.class, b.class),
+			cmp.Compare(a.process.number, b.process.number),
+			cmp.Compare(a.target.gvr.Resource, b.target.gvr.Resource),
+			cmp.Compare(a.seq, b.seq),
+			cmp.Compare(a.target.namespace, b.target.namespace),
+			cmp.Compare(a.target.name, b.target.name),
+			cmp.Compare(a.verb, b.verb),
+			cmp.Compare(a.target.subresource, b.target.subresource),
+		)
+	})
+	for i, m := range w.waiting {
+		if m.class == event && w.held(m) {
+			continue
+		}
+		w.waiting = slices.Delete(w.waiting, i, i+1)
+		return m
+	}
+	return nil
+}
+
+func (w *world) held(m *message) bool {
+	return m.verb != bookmark && slices.ContainsFunc(w.holds, func(h *hold) bool {
+		return h.of == m.process && (h.what == everything || h.what == m.target.gvr.Resource)
+	})
+}
+
+// deliver lets one message go on, as the schedule says.
+func (w *world) deliver(m *message) {
+	if m.class != request {
+		resource := m.target.gvr.Resource
+		if m.class == event && m.verb != bookmark && w.expired[resource] {
+			delete(w.expired, resource)
+			w.note(m, "410 Expired instead of the event")
+			m.verdict <- &verdict{status: &metav1.Status{
+				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+				Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version: simulate",
+			}}
+			return
+		}
+		if m.seen != nil {
+			m.seen()
+		}
+		if m.class == event {
+			w.note(m, "event")
+		}
+		m.verdict <- &verdict{}
+		return
+	}
+	w.result.requests++
+	if !isWrite(m.verb) {
+		if m.verb == "watch" && !slices.Contains(w.result.watched, m.target.gvr.Resource) {
+			w.result.watched = append(w.result.watched, m.target.gvr.Resource)
+		}
+		w.note(m, "")
+		m.verdict <- &verdict{}
+		return
+	}
+	w.deliverWrite(m)
+	w.moved = time.Now()
+}
+
+// deliverWrite lets a write go on, after the time that it takes.
+func (w *world) deliverWrite(m *message) {
+	name := m.verb + " " + w.alias(m.target)
+	w.counts[name]++
+	m.count = w.counts[name]
+	id := fmt.Sprintf("%s#%d", name, m.count)
+	w.result.last = id
+	w.written++
+	w.before[id] = w.server.ResourceVersion()
+	if !w.disturbance {
+		w.result.writes = append(w.result.writes, id)
+	}
+	for _, h := range w.holds {
+		h.left--
+	}
+	latency := cmp.Or(w.scenario.Latency, 10*time.Millisecond)
+	if slices.ContainsFunc(w.schedule, func(c clause) bool { return c.verb == slow }) {
+		latency = 1100 * time.Millisecond
+	}
+	time.Sleep(latency)
+	synctest.Wait()
+	w.noteWrite(m, id)
+	v := &verdict{}
+	var after []func()
+	for i, c := range w.schedule {
+		if w.fired[i] || c.at != id || c.verb == restartBehind {
+			continue
+		}
+		w.fired[i] = true
+		w.tell("  ** %s", c)
+		switch c.verb {
+		case crashBefore:
+			w.lagNext()
+			m.process.kill()
+			return
+		case crashAfter:
+			w.lagNext()
+			v.crash = true
+		case fail:
+			v.status = refusal(c.what, m.target)
+			if c.since > 0 {
+				w.failing = append(w.failing, &failing{clause: c, name: name, until: time.Now().Add(c.since)})
+			}
+		case lose:
+			v.lose = true
+		case expire:
+			w.expired[c.what] = true
+		case holdEvents:
+			h := &hold{clause: c, left: c.n, until: time.Now().Add(maxHold), of: m.process}
+			if c.since > 0 {
+				h.left, h.until = maxWrites, time.Now().Add(c.since)
+			}
+			w.holds = append(w.holds, h)
+		case stepBefore:
+			w.step()
+		case stepAfter:
+			after = append(after, w.step)
+		case annotateAfter:
+			after = append(after, func() { w.annotate(m.target) })
+		}
+	}
+	for _, f := range w.failing {
+		if f.name == name && time.Now().Before(f.until) {
+			f.refused++
+			v.status = refusal(f.what, m.target)
+		}
+	}
+	m.verdict <- v
+	if len(after) > 0 {
+		synctest.Wait()
+		for _, do := range after {
+			do()
+		}
+	}
+}
+
+// lagNext lets the next process begin behind the write that the schedule names.
+func (w *world) lagNext() {
+	for i, c := range w.schedule {
+		if at, ok := w.before[c.at]; ok && c.verb == restartBehind && !w.fired[i] {
+			w.fired[i] = true
+			w.tell("  ** %s", c)
+			w.restart = &at
+		}
+	}
+}
+
+// step lets the user act.
+func (w *world) step() {
+	if w.next >= len(w.scenario.Steps) {
+		return
+	}
+	step := w.scenario.Steps[w.next]
+	w.next++
+	w.tell("user: %s", step.Name)
+	if err := step.Do(w.server); err != nil {
+		w.result.fail("step "+step.Name, "step %d (%s) fails: %v", w.next, step.Name, err)
+		if w.result.undisturbed() {
+			w.result.fatal = fmt.Errorf("step %d (%s): %w", w.next, step.Name, err)
+		}
+	}
+	w.moved = time.Now()
+}
+
+// play lets the garbage collector and the players act. It reports whether they changed anything.
+func (w *world) play() bool {
+	begin := w.server.ResourceVersion()
+	if w.collect.IsZero() && begin != w.playedAt {
+		w.collect = time.Now().Add(collectEvery)
+	}
+	if !w.collect.IsZero() && !time.Now().Before(w.collect) {
+		w.collect = time.Time{}
+		if w.server.CollectGarbage() {
+			w.tell("the garbage collector acts")
+			w.collect = time.Now().Add(collectEvery)
+		}
+	}
+	now := w.server.ResourceVersion()
+	if now != w.playedAt || !w.playAgain.IsZero() && !time.Now().Before(w.playAgain) {
+		w.playAgain = time.Time{}
+		for _, player := range w.scenario.Players {
+			again, err := player(w.server)
+			if err != nil {
+				w.result.fail("player", "a player fails: %.500v", err)
+			}
+			if at := time.Now().Add(again); again > 0 && (w.playAgain.IsZero() || at.Before(w.playAgain)) {
+				w.playAgain = at
+			}
+		}
+		w.playedAt = now
+	}
+	end := w.server.ResourceVersion()
+	if end == begin {
+		return false
+	}
+	if end != now {
+		w.tell("the players act")
+	}
+	w.moved = time.Now()
+	return true
+}
+
+// alias returns a target with a name that all runs share.
+func (w *world) alias(t target) string {
+	t.name = w.aliasName(t.name)
+	return t.String()
+}
+
+func (w *world) aliasName(name string) string { return cmp.Or(w.aliases[name], name) }
+
+// refusal is the answer to a write that the schedule refuses.
+func refusal(what string, t target) *metav1.Status {
+	s := &metav1.Status{Details: &metav1.StatusDetails{Name: t.name, Group: t.gvr.Group, Kind: t.gvr.Resource}}
+	switch what {
+	case "409":
+		s.Code, s.Reason = http.StatusConflict, metav1.StatusReasonConflict
+		s.Message = fmt.Sprintf("Operation cannot be fulfilled on %s %q: the object has been modified; please apply your changes to the latest version and try again", t.gvr.Resource, t.name)
+	case "429":
+		s.Code, s.Reason, s.Message = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later (simulate)"
+		s.Details.RetryAfterSeconds = 1
+	case "denied":
+		s.Code, s.Reason, s.Message = http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "simulate" denied the request`
+	default:
+		s.Code, s.Reason, s.Message = http.StatusInternalServerError, metav1.StatusReasonInternalError, "Internal error occurred: simulate"
+	}
+	return s
+}
+
+// note and tell write the trace.
+func (w *world) note(m *message, what string) {
+	if w.scenario.traced {
+		w.tell("p%d %s", m.process.number, strings.TrimSpace(fmt.Sprintf("%s %s %s", what, m.verb, w.alias(m.target))))
+	}
+}
+
+func (w *world) noteWrite(m *message, id string) {
+	if w.scenario.traced {
+		w.tell("p%d %s", m.process.number, id)
+	}
+}
+
+func (w *world) tell(format string, args ...any) {
+	if w.scenario.traced {
+		w.result.trace = append(w.result.trace, fmt.Sprintf(format, args...))
+	}
+}
