@@ -28,16 +28,14 @@ type result struct {
 	deleted  map[string]int
 	failures []failure
 	missed   []clause // that never happened
+	doubtful bool     // a panic may be that of a run beside this one
 	cleared  bool     // a failure lasted, so more requests than undisturbed are right
 	fatal    error    // the run cannot be what others are compared with
 	last     string   // write
 	trace    []string
-	disturb  bool // the schedule has clauses
 }
 
 var errNil = errors.New("it returned nil")
-
-func (r *result) undisturbed() bool { return !r.disturb }
 
 func (r *result) fail(key, format string, args ...any) {
 	if !slices.ContainsFunc(r.failures, func(f failure) bool { return f.key == key }) {
@@ -93,7 +91,7 @@ func (w *world) checkNow() bool {
 	}
 	if w.written > maxWrites {
 		w.result.fail("does not settle", "the operator does not settle: it has sent %d writes, the last one is %s", w.written, w.result.last)
-		if w.result.undisturbed() {
+		if w.undisturbed == nil {
 			w.result.fatal = errors.New(w.result.failures[len(w.result.failures)-1].text)
 		}
 		return false

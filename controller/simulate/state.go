@@ -60,6 +60,8 @@ func (w *world) state() state {
 	return s
 }
 
+func (s state) equal(other state) bool { return maps.EqualFunc(s, other, slices.Equal) }
+
 // tree is a decoded object.
 type tree map[string]any
 

@@ -18,16 +18,15 @@ type watchdog struct {
 	quit     chan struct{}
 	running  sync.WaitGroup
 
-	mu   sync.Mutex
-	line string // guarded by mu: the schedule that is played
-	on   bool   // guarded by mu
+	mu     sync.Mutex
+	played map[*schedule]bool // guarded by mu: what plays now
 }
 
 // patience is how long, in real time, no message may be delivered.
 const patience = 30 * time.Second
 
 func watch(t *testing.T) *watchdog {
-	w := &watchdog{quit: make(chan struct{})}
+	w := &watchdog{quit: make(chan struct{}), played: map[*schedule]bool{}}
 	name := t.Name()
 	w.running.Go(func() {
 		tick := time.NewTicker(patience)
@@ -39,12 +38,9 @@ func watch(t *testing.T) *watchdog {
 				return
 			case <-tick.C:
 			}
-			w.mu.Lock()
-			line, on := w.line, w.on
-			w.mu.Unlock()
 			now := w.progress.Load()
-			if on && now == last {
-				fmt.Fprintln(os.Stderr, hanging(name, line))
+			if lines := w.lines(); len(lines) > 0 && now == last {
+				fmt.Fprintln(os.Stderr, hanging(name, lines))
 				os.Exit(2)
 			}
 			last = now
@@ -58,25 +54,34 @@ func (w *watchdog) stop() {
 	w.running.Wait()
 }
 
-func (w *watchdog) begin(line schedule) {
+// begin notes that a schedule plays, until the returned function is called.
+func (w *watchdog) begin(line schedule) (end func()) {
+	w.progress.Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.line, w.on = line.String(), true
-	w.progress.Add(1)
+	w.played[&line] = true
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.played, &line)
+	}
 }
 
-func (w *watchdog) end() {
+func (w *watchdog) lines() (lines []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.on = false
+	for line := range w.played {
+		lines = append(lines, line.String())
+	}
+	return lines
 }
 
 // hanging says which goroutines keep time from passing.
-func hanging(test, line string) string {
+func hanging(test string, lines []string) string {
 	buffer := make([]byte, 8<<20)
 	stacks := string(buffer[:runtime.Stack(buffer, true)])
 	var b strings.Builder
-	fmt.Fprintf(&b, "simulate: %s, playing %q: nothing has moved for %v of real time.\n", test, line, patience)
+	fmt.Fprintf(&b, "simulate: %s, playing %q: nothing has moved for %v of real time.\n", test, lines, patience)
 	b.WriteString(culprits(stacks))
 	return b.String()
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
 // world is one run: the server, the operator's process, and the driver, which is the goroutine of run.
@@ -30,11 +29,15 @@ type world struct {
 	process  *process
 	watchdog *watchdog
 	result   *result
+	// undisturbed is the run to compare with, or nil in the undisturbed run itself.
+	undisturbed *result
 
 	mu      sync.Mutex
-	waiting []*message    // guarded by mu
-	panics  []string      // guarded by mu
-	arrived chan struct{} // has an element when a message was added; capacity 1
+	waiting []*message // guarded by mu
+	panics  []string   // guarded by mu
+	// doubtful means that a panic may be another run's; guarded by mu.
+	doubtful bool
+	arrived  chan struct{} // has an element when a message was added; capacity 1
 
 	counts    map[string]int    // writes by name, delivered or refused
 	before    map[string]uint64 // the server's version before a write, by name and count
@@ -77,22 +80,30 @@ const maxWrites = 300
 // maxHold ends a hold by writes: the operator may wait for an event without writing.
 const maxHold = 10 * time.Second
 
+// earlyQuiet is how long nothing is written until the state is compared for the first time. It is longer
+// than the back-off of an operator that a schedule has disturbed for some seconds.
+const earlyQuiet = 2 * time.Minute
+
+// bookmarkInterval is longer than the server's minute: bookmarks cost time, and no client misses them.
+const bookmarkInterval = 4 * time.Minute
+
 // collectEvery is how long the garbage collector takes. Without it, an operator that has not yet seen a
 // deletion would fight with it.
 const collectEvery = time.Second
 
-func newWorld(t *testing.T, s *Scenario, dog *watchdog, line schedule) *world {
-	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(time.Minute)}, s.Server...)
+func newWorld(t *testing.T, s *Scenario, dog *watchdog, undisturbed *result, line schedule) *world {
+	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(bookmarkInterval)}, s.Server...)
 	return &world{
-		scenario: s, schedule: line, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), watchdog: dog,
-		result:  &result{disturb: len(line) > 0, after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}},
+		scenario: s, schedule: line, undisturbed: undisturbed, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), watchdog: dog,
+		result:  &result{after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}},
 		arrived: make(chan struct{}, 1), counts: map[string]int{}, before: map[string]uint64{}, aliases: map[string]string{}, expired: map[string]bool{},
 	}
 }
 
 // run plays the schedule.
 func (w *world) run(ctx context.Context) *result {
-	defer w.handleErrors()()
+	defer handlers.use(w)()
+	ctx = context.WithValue(ctx, worldKey{}, w)
 	w.result.cleared = slices.ContainsFunc(w.schedule, func(c clause) bool { return c.since > 0 && c.verb == fail })
 	for i, c := range w.schedule {
 		w.fired[i] = c.verb == slow
@@ -101,12 +112,8 @@ func (w *world) run(ctx context.Context) *result {
 	settled := w.settle(ctx)
 	for settled && w.next < len(w.scenario.Steps) {
 		w.step()
-		if w.joined(w.next) {
-			continue
-		}
-		settled = w.settle(ctx)
-		if settled {
-			w.result.after[w.next] = w.state()
+		if !w.joined(w.next) {
+			settled = w.settle(ctx)
 		}
 	}
 	for i, c := range w.schedule {
@@ -117,6 +124,9 @@ func (w *world) run(ctx context.Context) *result {
 	w.checkEnd(settled)
 	w.process.kill()
 	w.awaitEnd()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.result.doubtful = w.doubtful
 	return w.result
 }
 
@@ -129,23 +139,6 @@ func (w *world) joined(n int) bool {
 		}
 	}
 	return false
-}
-
-// handleErrors replaces apimachinery's handlers of panics and errors, which are package variables. Its
-// handler of errors also sleeps until a time after the last error, which was in another bubble, decades
-// later.
-func (w *world) handleErrors() (restore func()) {
-	panics, errs, crash := utilruntime.PanicHandlers, utilruntime.ErrorHandlers, utilruntime.ReallyCrash
-	utilruntime.ReallyCrash = false
-	utilruntime.ErrorHandlers = nil
-	utilruntime.PanicHandlers = append(slices.Clone(panics), func(_ context.Context, value any) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.panics = append(w.panics, fmt.Sprintf("%.300v", value))
-	})
-	return func() {
-		utilruntime.PanicHandlers, utilruntime.ErrorHandlers, utilruntime.ReallyCrash = panics, errs, crash
-	}
 }
 
 // start starts a process of the operator.
@@ -218,10 +211,18 @@ func (w *world) serve(to http.ResponseWriter, r *http.Request) {
 	w.server.ServeHTTP(to, r)
 }
 
-// settle delivers messages until nothing was written for long. It reports whether it came so far.
+// settle delivers messages until the operator has settled, and notes the state. It reports whether the
+// operator came so far: it may end, or write for ever.
+//
+// Most of a run's cost are the timers of the operator that fire while nothing is written. So a cluster
+// that is already as in the undisturbed run counts as settled much earlier.
 func (w *world) settle(ctx context.Context) bool {
 	quiet := cmp.Or(w.scenario.Quiet, 20*time.Minute)
 	w.moved = time.Now()
+	early := min(earlyQuiet, quiet)
+	if w.undisturbed == nil {
+		early = quiet
+	}
 	for {
 		synctest.Wait()
 		w.watchdog.progress.Add(1)
@@ -236,7 +237,7 @@ func (w *world) settle(ctx context.Context) bool {
 		case err := <-w.process.done:
 			w.process.done <- err
 			w.result.fail("ends", "the operator ended by itself: %.500v", err)
-			if w.result.undisturbed() {
+			if w.undisturbed == nil {
 				w.result.fatal = fmt.Errorf("the operator ended by itself: %w", cmp.Or(err, errNil))
 			}
 			return false
@@ -262,17 +263,23 @@ func (w *world) settle(ctx context.Context) bool {
 		if w.play() {
 			continue
 		}
-		left := time.Until(w.moved.Add(quiet))
-		if left <= 0 {
-			return true
+		still := time.Since(w.moved)
+		if still >= early && len(w.holds) == 0 {
+			now := w.state()
+			if still >= quiet || now.equal(w.undisturbed.after[w.next]) {
+				w.result.after[w.next] = now
+				return true
+			}
+			early = quiet
 		}
+		left := early - still
 		for _, at := range []time.Time{w.collect, w.playAgain} {
 			if !at.IsZero() {
 				left = min(left, time.Until(at))
 			}
 		}
 		for _, h := range w.holds {
-			left = min(left, time.Until(h.until))
+			left = min(max(left, time.Minute), time.Until(h.until))
 		}
 		timer := time.NewTimer(max(left, time.Millisecond))
 		select {
@@ -447,7 +454,7 @@ func (w *world) step() {
 	w.tell("user: %s", step.Name)
 	if err := step.Do(w.server); err != nil {
 		w.result.fail("step "+step.Name, "step %d (%s) fails: %v", w.next, step.Name, err)
-		if w.result.undisturbed() {
+		if w.undisturbed == nil {
 			w.result.fatal = fmt.Errorf("step %d (%s): %w", w.next, step.Name, err)
 		}
 	}

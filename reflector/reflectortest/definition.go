@@ -17,8 +17,8 @@ import (
 // version: see [Resource]. The server does not validate, prune or default objects by the schema, so
 // the schema need not be structural. An invalid manifest is an error of [NewServer].
 func WithDefinition(manifest []byte, prototype metav1.Object) Option {
+	resources, err := parseDefinition(manifest, prototype)
 	return optionFunc(func(o *options) {
-		resources, err := parseDefinition(manifest, prototype)
 		if err != nil {
 			o.err = errors.Join(o.err, fmt.Errorf("reflectortest: CustomResourceDefinition: %w", err))
 		}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -79,6 +80,15 @@ type builtinResource struct {
 //go:embed builtin_resources.json
 var builtinResourcesJSON []byte
 
+// builtinResources parses the file once, because a simulation starts hundreds of servers a second.
+var builtinResources = sync.OnceValues(func() ([]builtinResource, error) {
+	var all []builtinResource
+	if err := json.Unmarshal(builtinResourcesJSON, &all); err != nil {
+		return nil, fmt.Errorf("reflectortest: builtin_resources.json: %w", err)
+	}
+	return all, nil
+})
+
 // registry finds a resource by its URL, its kind or its Go type. It is
 // complete before the server starts and never changes afterwards.
 type registry struct {
@@ -94,9 +104,9 @@ func newRegistry(custom []Resource) (*registry, error) {
 		byGVK:  map[schema.GroupVersionKind]*resource{},
 		byType: map[reflect.Type]*resource{},
 	}
-	var builtin []builtinResource
-	if err := json.Unmarshal(builtinResourcesJSON, &builtin); err != nil {
-		return nil, fmt.Errorf("reflectortest: builtin_resources.json: %w", err)
+	builtin, err := builtinResources()
+	if err != nil {
+		return nil, err
 	}
 	types := scheme.Scheme.AllKnownTypes()
 	for _, b := range builtin {

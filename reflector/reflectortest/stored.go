@@ -73,6 +73,3 @@ func (s *Server) At(resource schema.GroupVersionResource, namespace, name string
 	rec, _ := r.history.at(version).Get(r.key(namespace, name))
 	return stored(rec)
 }
-
-// CollectGarbage does not collect yet.
-func (s *Server) CollectGarbage() bool { return false }

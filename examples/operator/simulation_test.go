@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/controller/simulate"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+func TestEverySimulatedDisturbanceEndsAsUndisturbed(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop-env"}}
+	shop := &Site{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"},
+		Spec:       SiteSpec{Host: "shop.example.com", Page: "hello", Secret: secret.Name, Replicas: 2},
+	}
+	for _, old := range []bool{false, true} {
+		var api *zone
+		simulate.Explore(t, simulate.Scenario{
+			Server: []reflectortest.Option{custom},
+			Operator: func(ctx context.Context, config *rest.Config) error {
+				return operate(ctx, config, inMemory(api), "default", "", slog.New(slog.DiscardHandler))
+			},
+			Players:    []simulate.Player{simulate.Deployments},
+			Reset:      func() { api = newZone() },
+			Outside:    func() []string { return api.all() },
+			OldServers: old,
+			Most:       40, // of about 600
+			Steps: []simulate.Step{
+				{Name: "create a Site and its Secret", Do: func(s *reflectortest.Server) error { return errors.Join(s.Create(secret.DeepCopy()), s.Create(shop.DeepCopy())) }},
+				simulate.Change(shop, func(s *Site) { s.Spec.Host = "www.example.com" }),
+				simulate.Delete(shop),
+			},
+		})
+	}
+}
