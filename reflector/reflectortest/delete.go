@@ -13,6 +13,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 func (c *call) delete() error {
@@ -100,7 +101,7 @@ func (s *Server) deleteLocked(res *resource, namespace, name string, options *me
 	if pending {
 		return prior, false, nil
 	}
-	obj.SetFinalizers(finalizersFor(obj, options))
+	obj.SetFinalizers(res.finalizersFor(obj, options))
 	held := len(obj.GetFinalizers()) > 0
 	if !graceful && held {
 		markDeleting(obj)
@@ -187,9 +188,27 @@ func markDeleting(obj object) {
 	obj.SetDeletionGracePeriodSeconds(new(int64(0)))
 }
 
-// finalizersFor adds and removes the garbage collector's finalizers according to the propagation
-// policy.
-func finalizersFor(obj object, options *metav1.DeleteOptions) []string {
+// finalizersFor returns the finalizers of an object after its deletion, which adds and removes those
+// of the garbage collector.
+func (res *resource) finalizersFor(obj object, options *metav1.DeleteOptions) []string {
+	old := obj.GetFinalizers()
+	finalizers := slices.DeleteFunc(slices.Clone(old), isCollectors)
+	if own := res.collectorsFinalizer(old, options); own != "" {
+		finalizers = append(finalizers, own)
+	}
+	if sets.New(old...).Equal(sets.New(finalizers...)) {
+		return old
+	}
+	return finalizers
+}
+
+func isCollectors(finalizer string) bool {
+	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
+}
+
+// collectorsFinalizer returns the finalizer of the garbage collector that an object gets at its
+// deletion, or "". The policy of the request decides, then the object's own finalizers, then the kind.
+func (res *resource) collectorsFinalizer(finalizers []string, options *metav1.DeleteOptions) string {
 	policy := deref(options.PropagationPolicy, "")
 	//lint:ignore SA1019 clients still send it
 	if orphan := options.OrphanDependents; orphan != nil {
@@ -198,20 +217,20 @@ func finalizersFor(obj object, options *metav1.DeleteOptions) []string {
 			policy = metav1.DeletePropagationOrphan
 		}
 	}
-	finalizers := obj.GetFinalizers()
-	if policy == "" {
-		return finalizers
+	own := slices.IndexFunc(finalizers, isCollectors)
+	switch {
+	case res.uncollected, policy == metav1.DeletePropagationBackground:
+		return ""
+	case policy == metav1.DeletePropagationForeground:
+		return metav1.FinalizerDeleteDependents
+	case policy == metav1.DeletePropagationOrphan:
+		return metav1.FinalizerOrphanDependents
+	case own >= 0:
+		return finalizers[own]
+	case res.orphans:
+		return metav1.FinalizerOrphanDependents
 	}
-	finalizers = slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool {
-		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
-	})
-	switch policy {
-	case metav1.DeletePropagationOrphan:
-		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
-	case metav1.DeletePropagationForeground:
-		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
-	}
-	return finalizers
+	return ""
 }
 
 // deletable reports whether an update removed the last finalizer or grace period of an object that

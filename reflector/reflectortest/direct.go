@@ -55,13 +55,18 @@ func (s *Server) updateObject(res *resource, in object) (*record, error) {
 	return s.updateLocked(res, in.GetNamespace(), in.GetName(), writing{parts: whole, manager: directManager}, func(prior *record) (object, error) { return in, checkUID(prior, in) })
 }
 
-// Delete deletes the object that obj names, at once unless finalizers hold it.
+// Delete deletes the object that obj names, at once unless finalizers hold it. It orphans no
+// dependents, also if obj is a Job, whose deletion by a client without a policy does.
 func (s *Server) Delete(obj metav1.Object) error {
 	res, err := s.registry.forObject(obj)
 	if err != nil {
 		return err
 	}
-	_, _, err = s.deleteObject(res, obj.GetNamespace(), obj.GetName(), metav1.NewDeleteOptions(0), false)
+	options := metav1.NewDeleteOptions(0)
+	if res.orphans {
+		options.PropagationPolicy = new(metav1.DeletePropagationBackground)
+	}
+	_, _, err = s.deleteObject(res, obj.GetNamespace(), obj.GetName(), options, false)
 	return err
 }
 
@@ -102,11 +107,16 @@ func (s *Server) WaitFor(ctx context.Context, done func() bool) error {
 	}
 }
 
-// wakeLocked wakes the callers of WaitFor. It needs mu.
+// wakeLocked wakes the callers of WaitFor and the garbage collector after a change. It needs mu.
 func (s *Server) wakeLocked() {
 	if s.written != nil {
 		close(s.written)
 		s.written = nil
+	}
+	s.uncollected = true
+	select {
+	case s.garbage <- struct{}{}:
+	default: // it has not taken the last one, or there is none
 	}
 }
 

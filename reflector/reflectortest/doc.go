@@ -23,6 +23,9 @@
 //   - [Server.Inject] activates a [Fault]: a value, scoped by verb, resource, namespace and count.
 //     It panics at a scope that no request can have.
 //   - [Server.WaitFor] waits for a state of the stored objects.
+//   - [WithGarbageCollection] makes the server collect garbage as Kubernetes does: dependents go
+//     after their owners, and the policies Foreground and Orphan have their effect.
+//     [Server.CollectGarbage] is for a test that decides when.
 //   - [Server.Requests] and [Server.WaitForRequests] return the requests of the client.
 //
 // # What it promises
@@ -64,10 +67,11 @@
 //     everything, and a namespace need not exist.
 //   - Defaulting and validation of specs: the server stores an object as it was sent. It checks
 //     only the metadata, as the real server does.
-//   - Controllers: no garbage collection, no namespace finalization, no kubelet. A pod on a node
-//     stays until it is deleted with grace period 0. The policies Foreground and Orphan add
-//     finalizers that the test has to remove. A deletion of a Job without a policy orphans nothing.
-//   - Conversion: each version of a group is a collection of its own.
+//   - Controllers, except for the garbage collector: no namespace finalization, no kubelet. A pod on a
+//     node stays until it is deleted with grace period 0. The garbage collector is off by default: the
+//     finalizers of the policies Foreground and Orphan then hold an object until the test removes them.
+//   - Conversion: each version of a group is a collection of its own. For the garbage collector, an
+//     owner reference names an object of any version.
 //   - Creation by update; subresources other than status. A write to /status changes only the
 //     status. On the real server, some built-in kinds also take labels and annotations from it.
 //   - managedFields before an object's first server-side apply. Until then the object keeps the

@@ -14,6 +14,8 @@ type options struct {
 	history          int
 	bookmarkInterval time.Duration
 	watchTimeout     time.Duration
+	collects         bool
+	collectLatency   time.Duration
 	resources        []Resource
 	err              error // of WithDefinition
 }
@@ -37,6 +39,15 @@ func WithBookmarkInterval(d time.Duration) Option {
 // duration between 30 and 60 minutes, as in the real server.
 func WithWatchTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.watchTimeout = d })
+}
+
+// WithGarbageCollection makes the server collect garbage by itself, as Server.CollectGarbage does: a
+// pass begins latency after the first change since the last pass. So a pass that changes something
+// leads to another one, until nothing changes. Without this option, dependents stay when their owners
+// are gone, and the finalizers of the policies Foreground and Orphan hold an object until the test
+// removes them or calls CollectGarbage.
+func WithGarbageCollection(latency time.Duration) Option {
+	return optionFunc(func(o *options) { o.collects, o.collectLatency = true, latency })
 }
 
 // WithResource serves a kind that is not built in, in JSON.

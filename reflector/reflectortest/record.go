@@ -39,6 +39,7 @@ type record struct {
 	version   uint64
 	labels    labels.Set
 	author    author
+	links     *links // nil if the garbage collector has nothing to do with the object
 
 	// stored is the object without its kind: protobuf for a built-in type, as in etcd, and JSON for
 	// a registered one.
@@ -64,6 +65,7 @@ func newRecord(r *resource, obj object, version uint64) (*record, error) {
 		uid:       string(obj.GetUID()),
 		version:   version,
 		labels:    obj.GetLabels(),
+		links:     r.linksOf(obj),
 		stored:    stored,
 	}, nil
 }

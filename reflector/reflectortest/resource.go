@@ -51,14 +51,17 @@ type resource struct {
 	returnsDeleted   bool // a deletion answers with the object, not with a Status
 	versionRequired  bool // an update without a resource version is refused
 	unannounced      bool // served, but absent from discovery
+	orphans          bool // a deletion without a policy orphans the dependents
+	uncollected      bool // the garbage collector ignores the kind, and a deletion has no policy
 
+	kinds         *kinds                                 // of the registry
 	fieldManagers map[string]*managedfields.FieldManager // by subresource; made at their first use
 	converter     managedfields.TypeConverter            // of a kind that is not built in; made at its first use
 	history       history
 }
 
 // builtinResource is a line of builtin_resources.json. The file comes from the discovery of
-// kube-apiserver v1.36.3 and, for generation, returnsDeleted and versionRequired, from its registry
+// kube-apiserver v1.36.3 and, for the fields from generation to uncollected, from its registry
 // strategies. The server also serves other API versions of client-go (older and newer), without
 // announcing them.
 type builtinResource struct {
@@ -74,6 +77,8 @@ type builtinResource struct {
 	Generation      bool     `json:"generation"`
 	ReturnsDeleted  bool     `json:"returnsDeleted"`
 	VersionRequired bool     `json:"versionRequired"`
+	Orphans         bool     `json:"orphans"`
+	Uncollected     bool     `json:"uncollected"`
 	Unannounced     bool     `json:"unannounced"`
 }
 
@@ -96,6 +101,7 @@ type registry struct {
 	byGVR   map[schema.GroupVersionResource]*resource
 	byGVK   map[schema.GroupVersionKind]*resource
 	byType  map[reflect.Type]*resource
+	kinds   kinds
 }
 
 func newRegistry(custom []Resource) (*registry, error) {
@@ -103,6 +109,7 @@ func newRegistry(custom []Resource) (*registry, error) {
 		byGVR:  map[schema.GroupVersionResource]*resource{},
 		byGVK:  map[schema.GroupVersionKind]*resource{},
 		byType: map[reflect.Type]*resource{},
+		kinds:  kinds{byReference: map[reference]*kind{}, byGroupKind: map[schema.GroupKind]*kind{}},
 	}
 	builtin, err := builtinResources()
 	if err != nil {
@@ -120,6 +127,8 @@ func newRegistry(custom []Resource) (*registry, error) {
 			returnsDeleted:   b.ReturnsDeleted,
 			versionRequired:  b.VersionRequired,
 			unannounced:      b.Unannounced,
+			orphans:          b.Orphans,
+			uncollected:      b.Uncollected,
 		}
 		if types[r.gvk()] == nil && b.Unannounced {
 			continue // an older client-go lacks the newest API versions
@@ -162,6 +171,8 @@ func (g *registry) add(r *resource, t reflect.Type) error {
 		return fmt.Errorf("reflectortest: Go type %s stands for %s already; give %s another prototype or none", t, g.byType[t].gvk(), r.gvk())
 	}
 	r.history.init()
+	r.kinds = &g.kinds
+	g.kinds.add(r)
 	g.ordered = append(g.ordered, r)
 	g.byGVR[r.gvr()] = r
 	g.byGVK[r.gvk()] = r

@@ -26,7 +26,8 @@ type Server struct {
 	http   *http.Server
 	url    string
 
-	// conns counts the connections and the goroutine that accepts them.
+	// conns counts the connections, the goroutine that accepts them, and that of the garbage
+	// collector.
 	conns   sync.WaitGroup
 	closing chan struct{}
 	close   sync.Once
@@ -41,6 +42,13 @@ type Server struct {
 	restored chan struct{}
 	// written is closed at the next change. It is nil while WaitFor does not need it.
 	written chan struct{}
+	// uncollected means that something has changed since the last pass of the garbage collector, or
+	// in it.
+	uncollected bool
+	// linked is the memory of the last pass for the next one.
+	linked []*record
+	// garbage gets a value at a change. It is nil without WithGarbageCollection, and never replaced.
+	garbage chan struct{}
 }
 
 // NewServer starts a server. The caller must close it; Start does that itself. For a
@@ -66,8 +74,14 @@ func NewServer(opts ...Option) (*Server, error) {
 		restored:  make(chan struct{}),
 	}
 	s.journal.init()
+	if o.collects {
+		s.garbage = make(chan struct{}, 1)
+	}
 	if err := s.listen(); err != nil {
 		return nil, err
+	}
+	if o.collects {
+		s.conns.Go(s.runCollector)
 	}
 	return s, nil
 }
