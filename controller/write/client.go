@@ -50,29 +50,68 @@ func in[T metav1.Object, C any](of C, object T) (C, error) {
 	return any(all.In(object.GetNamespace())).(C), nil
 }
 
+// errOptions means that a caller passed more options than one value of them holds.
+var errOptions = errors.New("more than one metav1.DeleteOptions: pass one with all fields")
+
 // Delete deletes the held object. If the object is already gone, that is no error, even if another
-// object has its name now. If the object is already being deleted, Delete sends no request.
-func Delete[T metav1.Object](ctx context.Context, client Deleter, held T) error {
+// object has its name now. If the object is already being deleted, Delete sends no request, unless the
+// options have a shorter grace period than the object.
+//
+// opts is at most one metav1.DeleteOptions. Without a propagation policy in it, the policy is
+// Background, as for kubectl: the server's own default orphans the pods of a Job. Foreground keeps the
+// object until its dependents are gone. The UID is always a precondition. With a resource version as a
+// further one, Delete returns every conflict as an error, because the server's answer does not tell an
+// object that changed from another one with the same name.
+func Delete[T metav1.Object](ctx context.Context, client Deleter, held T, opts ...metav1.DeleteOptions) error {
 	switch {
 	case isNil(held):
 		return failed("delete", held, errNil)
 	case held.GetUID() == "":
 		return failed("delete", held, ErrNoVersion)
+	case len(opts) > 1:
+		return failed("delete", held, errOptions)
 	}
-	if held.GetDeletionTimestamp() != nil {
+	options := deleteOptions(held, opts)
+	if held.GetDeletionTimestamp() != nil && !hastens(held, options) {
 		return nil
 	}
 	client, err := in(client, held)
 	if err != nil {
 		return failed("delete", held, err)
 	}
-	only := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(held.GetUID()))}
-	err = client.Delete(ctx, held.GetName(), only)
-	if err != nil && !apierrors.IsNotFound(err) && !replaced(err) {
+	err = client.Delete(ctx, held.GetName(), options)
+	gone := apierrors.IsNotFound(err) || options.Preconditions.ResourceVersion == nil && replaced(err)
+	if err != nil && !gone {
 		return failed("delete", held, err)
 	}
-	ownwrites.Report(ctx, ownwrites.Write{Object: held, Deleted: true})
+	if gone || len(options.DryRun) == 0 {
+		ownwrites.Report(ctx, ownwrites.Write{Object: held, Deleted: true})
+	}
 	return nil
+}
+
+// deleteOptions returns the options of a request. opts has at most one element.
+func deleteOptions(held metav1.Object, opts []metav1.DeleteOptions) metav1.DeleteOptions {
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}}
+	for _, given := range opts {
+		options = given
+		options.Preconditions = &metav1.Preconditions{}
+		if given.Preconditions != nil {
+			options.Preconditions.ResourceVersion = given.Preconditions.ResourceVersion
+		}
+	}
+	options.Preconditions.UID = new(held.GetUID())
+	//lint:ignore SA1019 the server refuses both
+	if options.PropagationPolicy == nil && options.OrphanDependents == nil {
+		options.PropagationPolicy = new(metav1.DeletePropagationBackground)
+	}
+	return options
+}
+
+// hastens reports whether the options shorten the grace period of an object that is being deleted.
+func hastens(held metav1.Object, options metav1.DeleteOptions) bool {
+	left, wanted := held.GetDeletionGracePeriodSeconds(), options.GracePeriodSeconds
+	return left != nil && wanted != nil && *wanted < *left
 }
 
 // replaced reports whether the server says that another object has the name. A webhook may also

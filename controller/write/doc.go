@@ -49,7 +49,8 @@
 //     immediately before it, which fails if the object is gone: a Get whose answer has the same UID,
 //     or a write with the object's UID and version.
 //   - write-W5: [Own] and [Adopt] take no object away from another controller.
-//   - write-W6: [Delete] deletes only the held object, and no other object with its name.
+//   - write-W6: [Delete] deletes only the held object, and no other object with its name. The garbage
+//     collector then deletes the object's dependents, unless the caller chooses the policy Orphan.
 //   - write-W7: [Patch], [Status], [CreateOrUpdate] and [Finalize] change only the members that
 //     differ between held and want, also in the items of lists. An item of held and one of want are
 //     the same item if they have the same key. The key is the type's patchMergeKey, or else the first
