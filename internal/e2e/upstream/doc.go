@@ -5,6 +5,7 @@
 //   - client-go: the tests of tools/cache that need nothing but exported names, with the constructors replaced.
 //   - Kubernetes: the unit tests of the controllers of Deployments and ReplicaSets, with the informers of their factories replaced. Their version is the
 //     one of internal/controlplane.
+//   - Kubernetes: its garbage collector runs as a program on a kube-apiserver, and leaves what the one of reflectortest leaves.
 //   - trust-manager, an operator of ConfigMaps and Secrets, and cluster-api, an operator of many kinds: their managers get the line
 //     NewCache: controllerruntime.NewCache. The programs build.
 //
