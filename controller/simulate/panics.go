@@ -34,7 +34,7 @@ func (h *errorHandlers) use(w *world) (end func()) {
 		h.panics, h.errors, h.crash = utilruntime.PanicHandlers, utilruntime.ErrorHandlers, utilruntime.ReallyCrash
 		utilruntime.ReallyCrash = false
 		utilruntime.ErrorHandlers = nil
-		utilruntime.PanicHandlers = append(slices.Clone(h.panics), h.note)
+		utilruntime.PanicHandlers = []func(context.Context, any){h.note}
 	}
 	h.worlds = append(h.worlds, w)
 	return func() {

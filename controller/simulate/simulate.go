@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -55,6 +56,9 @@ type Scenario struct {
 	// Quiet is how long nothing is written by a settled operator. The default of 20 minutes is longer than
 	// the longest back-off of controller-runtime.
 	Quiet time.Duration
+	// Most bounds the schedules of one exploration, so that a test of an operator with many writes stays
+	// short: every n-th one is played. 0 plays all.
+	Most int
 	// Latency is the time that a write takes. The default is 10 ms.
 	Latency time.Duration
 
@@ -196,11 +200,20 @@ const replays = 3
 // operator fails, the shortest line first.
 func Find(t *testing.T, s Scenario) []Finding {
 	t.Helper()
-	w := watch(t)
+	all, err := s.find(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func (s *Scenario) find(t *testing.T) ([]Finding, error) {
+	t.Helper()
+	w := watch(t.Name())
 	defer w.stop()
-	undisturbed := s.run(t, w, nil, nil)
-	if undisturbed.fatal != nil {
-		t.Fatalf("simulate: the undisturbed run: %v", undisturbed.fatal)
+	undisturbed, err := s.begin(t, w)
+	if err != nil {
+		return nil, err
 	}
 	found := &findings{groups: map[string]*Finding{}}
 	if len(undisturbed.failures) > 0 {
@@ -219,9 +232,9 @@ func Find(t *testing.T, s Scenario) []Finding {
 			defer alone.Unlock()
 			r = s.run(t, w, undisturbed, line)
 		}
-		return r.compare(&s, undisturbed)
+		return r.compare(s, undisturbed)
 	}
-	single := s.disturbances(undisturbed)
+	single := thin(s.disturbances(undisturbed), s.Most)
 	for i, failures := range s.all(single, check) {
 		found.add(single[i], failures)
 	}
@@ -245,7 +258,7 @@ func Find(t *testing.T, s Scenario) []Finding {
 		}
 		line, err := parse(f.Line)
 		if err != nil {
-			t.Fatalf("simulate: a finding's own line: %v", err)
+			return nil, fmt.Errorf("a finding's own line: %w", err)
 		}
 		line = minimize(line, func(shorter schedule) bool { return groupOf(check(shorter)) == f.group })
 		f.Line = line.String()
@@ -255,31 +268,74 @@ func Find(t *testing.T, s Scenario) []Finding {
 			}
 		}
 	}
-	return all
+	return all, nil
+}
+
+// begin plays the undisturbed run.
+func (s *Scenario) begin(t *testing.T, dog *watchdog) (*result, error) {
+	t.Helper()
+	if s.Operator == nil {
+		return nil, errors.New("simulate: the scenario has no Operator")
+	}
+	undisturbed := s.run(t, dog, nil, nil)
+	switch {
+	case undisturbed.fatal != nil:
+		return nil, fmt.Errorf("simulate: without any disturbance, so there is nothing to compare with: %w", undisturbed.fatal)
+	case len(undisturbed.writes) == 0:
+		return nil, errors.New("simulate: the operator writes nothing, so there is nowhere to disturb it: check its set-up, and that a step concerns it")
+	}
+	again := s.run(t, dog, undisturbed, nil)
+	for n := 0; n <= len(s.Steps); n++ {
+		if _, text := undisturbed.after[n].difference(again.after[n]); text != "" {
+			return nil, fmt.Errorf("simulate: two runs without any disturbance differ after step %d: %s: let Scenario.Normalize remove what depends on chance", n, text)
+		}
+	}
+	return undisturbed, nil
 }
 
 // Play plays one line, and returns what happened, in order, and what is wrong.
 func Play(t *testing.T, s Scenario, line string) (trace, failures []string) {
 	t.Helper()
-	parsed, err := parse(line)
+	trace, failures, err := s.play(t, line)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := watch(t)
+	return trace, failures
+}
+
+func (s *Scenario) play(t *testing.T, line string) (trace, failures []string, err error) {
+	t.Helper()
+	parsed, err := parse(line)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := watch(t.Name())
 	defer w.stop()
-	undisturbed := s.run(t, w, nil, nil)
-	if undisturbed.fatal != nil {
-		t.Fatalf("simulate: the undisturbed run: %v", undisturbed.fatal)
+	undisturbed, err := s.begin(t, w)
+	if err != nil {
+		return nil, nil, err
 	}
 	s.traced = true
 	r := s.run(t, w, undisturbed, parsed)
-	for _, f := range r.compare(&s, undisturbed) {
+	for _, f := range r.compare(s, undisturbed) {
 		failures = append(failures, f.text)
 	}
 	for _, c := range r.missed {
 		failures = append(failures, fmt.Sprintf("the line's clause %q never happened; the writes of the undisturbed run are %q", c, undisturbed.writes))
 	}
-	return r.trace, failures
+	return r.trace, failures, nil
+}
+
+// thin returns at most so many of the schedules, evenly chosen.
+func thin(all []schedule, most int) []schedule {
+	if most <= 0 || len(all) <= most {
+		return all
+	}
+	kept := make([]schedule, most)
+	for i := range kept {
+		kept[i] = all[i*len(all)/most]
+	}
+	return kept
 }
 
 // minimize leaves out the clauses that a finding does not need.
@@ -346,6 +402,13 @@ func (s *Scenario) run(t *testing.T, dog *watchdog, undisturbed *result, line sc
 	if s.Reset != nil {
 		s.Reset()
 	}
+	defer func() {
+		// The bubble panics if a goroutine of the operator is left behind. In production the process would
+		// have ended, so that is no finding, and the result is known by then.
+		if e := recover(); e != nil && r == nil {
+			panic(e)
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) { r = newWorld(t, s, dog, undisturbed, slices.Clone(line)).run(t.Context()) })
 	return r
 }

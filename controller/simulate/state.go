@@ -32,7 +32,7 @@ func (w *world) state() state {
 		}
 	}
 	for _, o := range objects {
-		t := target{gvr: o.GVR, namespace: o.Namespace, name: o.Name}
+		t := targetOf(o)
 		if t.unscheduled() {
 			continue
 		}

@@ -148,6 +148,8 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case parsed.Verb == "watch":
 		return p.watch(r, t)
+	case t.unscheduled():
+		return p.serve(r, body), nil
 	case parsed.Verb == "create" && t.name == "":
 		t.name = nameIn(body)
 	case parsed.Verb == "list" && p.behind != 0 && parsed.Query.Get("resourceVersion") == "0":
@@ -330,6 +332,7 @@ type objectMeta struct {
 	Namespace, Name, GenerateName string
 	UID                           types.UID
 	ResourceVersion               string
+	OwnerReferences               []metav1.OwnerReference
 }
 
 // know notes that the process has a version of an object.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 )
 
@@ -25,9 +24,16 @@ type watchdog struct {
 // patience is how long, in real time, no message may be delivered.
 const patience = 30 * time.Second
 
-func watch(t *testing.T) *watchdog {
+func watch(test string) *watchdog {
+	return watchWith(patience, func(lines []string) {
+		fmt.Fprintln(os.Stderr, hanging(test, lines))
+		os.Exit(2)
+	})
+}
+
+// watchWith calls hangs when nothing has moved for some time.
+func watchWith(patience time.Duration, hangs func(lines []string)) *watchdog {
 	w := &watchdog{quit: make(chan struct{}), played: map[*schedule]bool{}}
-	name := t.Name()
 	w.running.Go(func() {
 		tick := time.NewTicker(patience)
 		defer tick.Stop()
@@ -40,8 +46,7 @@ func watch(t *testing.T) *watchdog {
 			}
 			now := w.progress.Load()
 			if lines := w.lines(); len(lines) > 0 && now == last {
-				fmt.Fprintln(os.Stderr, hanging(name, lines))
-				os.Exit(2)
+				hangs(lines)
 			}
 			last = now
 		}

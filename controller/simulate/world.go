@@ -82,7 +82,7 @@ const maxHold = 10 * time.Second
 
 // earlyQuiet is how long nothing is written until the state is compared for the first time. It is longer
 // than the back-off of an operator that a schedule has disturbed for some seconds.
-const earlyQuiet = 2 * time.Minute
+const earlyQuiet = 30 * time.Second
 
 // bookmarkInterval is longer than the server's minute: bookmarks cost time, and no client misses them.
 const bookmarkInterval = 4 * time.Minute
@@ -104,7 +104,7 @@ func newWorld(t *testing.T, s *Scenario, dog *watchdog, undisturbed *result, lin
 func (w *world) run(ctx context.Context) *result {
 	defer handlers.use(w)()
 	ctx = context.WithValue(ctx, worldKey{}, w)
-	w.result.cleared = slices.ContainsFunc(w.schedule, func(c clause) bool { return c.since > 0 && c.verb == fail })
+	w.result.retried = slices.ContainsFunc(w.schedule, func(c clause) bool { return c.since > 0 && c.verb == fail })
 	for i, c := range w.schedule {
 		w.fired[i] = c.verb == slow
 	}
@@ -121,7 +121,9 @@ func (w *world) run(ctx context.Context) *result {
 			w.result.missed = append(w.result.missed, c)
 		}
 	}
-	w.checkEnd(settled)
+	if settled {
+		w.checkDeletions()
+	}
 	w.process.kill()
 	w.awaitEnd()
 	w.mu.Lock()
@@ -265,6 +267,7 @@ func (w *world) settle(ctx context.Context) bool {
 		}
 		still := time.Since(w.moved)
 		if still >= early && len(w.holds) == 0 {
+			w.checkObjects()
 			now := w.state()
 			if still >= quiet || now.equal(w.undisturbed.after[w.next]) {
 				w.result.after[w.next] = now
@@ -289,6 +292,10 @@ func (w *world) settle(ctx context.Context) bool {
 		timer.Stop()
 	}
 }
+
+// busy reports whether something was written of late. Requests count only then: how long a run waits
+// after that depends on what it compares.
+func (w *world) busy() bool { return time.Since(w.moved) < earlyQuiet }
 
 // pick takes the next message that nothing holds.
 func (w *world) pick() *message {
@@ -344,7 +351,9 @@ func (w *world) deliver(m *message) {
 		m.verdict <- &verdict{}
 		return
 	}
-	w.result.requests++
+	if w.busy() {
+		w.result.requests++
+	}
 	if !isWrite(m.verb) {
 		if m.verb == "watch" && !slices.Contains(w.result.watched, m.target.gvr.Resource) {
 			w.result.watched = append(w.result.watched, m.target.gvr.Resource)
@@ -354,7 +363,6 @@ func (w *world) deliver(m *message) {
 		return
 	}
 	w.deliverWrite(m)
-	w.moved = time.Now()
 }
 
 // deliverWrite lets a write go on, after the time that it takes.
@@ -421,8 +429,12 @@ func (w *world) deliverWrite(m *message) {
 	for _, f := range w.failing {
 		if f.name == name && time.Now().Before(f.until) {
 			f.refused++
+			w.written-- // it is judged by its rate
 			v.status = refusal(f.what, m.target)
 		}
+	}
+	if v.status != nil {
+		w.moved = time.Now() // the operator has to try again
 	}
 	m.verdict <- v
 	if len(after) > 0 {

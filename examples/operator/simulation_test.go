@@ -32,7 +32,9 @@ func TestEverySimulatedDisturbanceEndsAsUndisturbed(t *testing.T) {
 			OldServers: old,
 			Most:       40, // of about 600
 			Steps: []simulate.Step{
-				{Name: "create a Site and its Secret", Do: func(s *reflectortest.Server) error { return errors.Join(s.Create(secret.DeepCopy()), s.Create(shop.DeepCopy())) }},
+				{Name: "create a Site and its Secret", Do: func(s *reflectortest.Server) error {
+					return errors.Join(s.Create(secret.DeepCopy()), s.Create(shop.DeepCopy()))
+				}},
 				simulate.Change(shop, func(s *Site) { s.Spec.Host = "www.example.com" }),
 				simulate.Delete(shop),
 			},

@@ -1,0 +1,93 @@
+package simulate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestALineIsReadAsItIsWritten(t *testing.T) {
+	const at = "update sites/status default/a#2"
+	for _, line := range []string{
+		"slow",
+		"crash before " + at,
+		"crash after create pods default/a-*#1; restart behind " + at,
+		"lose delete nodes n#1",
+		"step before " + at + "; step after " + at,
+		"annotate after " + at,
+		"steps 2 and 3 together",
+		"fail " + at + " with 409",
+		"fail " + at + " with denied for 10m",
+		"fail " + at + " with 500 for 1h30m",
+		"hold pods from " + at + " for 3 writes; expire pods at " + at,
+		"hold * from " + at + " for 30s",
+	} {
+		s, err := parse(line)
+		require.NoError(t, err)
+		assert.Equal(t, line, s.String())
+	}
+	s, err := parse(" slow ;; steps 1 and 2 together; ")
+	require.NoError(t, err)
+	assert.Equal(t, "slow; steps 1 and 2 together", s.String())
+	s, err = parse("fail " + at + " with 429 for 90s")
+	require.NoError(t, err)
+	assert.Equal(t, schedule{{verb: fail, at: at, what: "429", since: 90 * time.Second}}, s)
+}
+
+func TestEachScheduleOfAnExplorationIsALine(t *testing.T) {
+	s := Scenario{Steps: make([]Step, 3), OldServers: true}
+	all := s.disturbances(&result{writes: []string{"create pods default/a#1", "update sites/status default/a#1"}, watched: []string{"pods", "sites"}})
+	seen := map[string]bool{}
+	for _, one := range all {
+		line := one.String()
+		assert.False(t, seen[line], "%q is played twice", line)
+		seen[line] = true
+		read, err := parse(line)
+		require.NoError(t, err)
+		assert.Equal(t, one, read)
+	}
+	for _, line := range []string{"steps 2 and 3 together", "restart behind create pods default/a#1", "with 500 for 10m", "expire sites at"} {
+		assert.True(t, strings.Contains(join(all), line), line)
+	}
+	assert.NotContains(t, join(all), "steps 3 and 4")
+	assert.Len(t, thin(all, 10), 10)
+	assert.Equal(t, all, thin(all, 0))
+	assert.Equal(t, all, thin(all, len(all)))
+}
+
+func join(all []schedule) string {
+	var b strings.Builder
+	for _, s := range all {
+		b.WriteString(s.String() + "\n")
+	}
+	return b.String()
+}
+
+func TestABadLineSaysWhatIsWrong(t *testing.T) {
+	for line, says := range map[string]string{
+		"crash":                                                "is no clause: one begins with crash before, crash after",
+		"crash before noon":                                    `"noon" is no write such as "update sites/status default/a#1"`,
+		"crash after update sites default/a":                   "is no write",
+		"crash after read sites default/a#1":                   "is no write",
+		"crash after update sites default/a#0":                 "is no write",
+		"lose update sites default/a#one":                      "is no write",
+		"steps 2 and 4 together":                               `want "steps N and N+1 together"`,
+		"slow down":                                            "is no clause",
+		"fail update sites default/a#1":                        `want "fail WRITE with 409, 429, 500 or denied"`,
+		"fail update sites default/a#1 with 404":               `a write fails with 409, 429, 500, denied, not with "404"`,
+		"fail update sites default/a#1 with 500 for ever":      `"ever" is no duration such as 10m`,
+		"hold pods from update sites default/a#1":              `want "hold RESOURCE from WRITE for N writes"`,
+		"hold pods from update sites default/a#1 for 0 writes": `want "hold RESOURCE from WRITE for N writes"`,
+		"expire pods":                                          `want "expire RESOURCE at WRITE"`,
+	} {
+		_, err := parse("slow; " + line)
+		require.Error(t, err, line)
+		assert.ErrorContains(t, err, says)
+	}
+	_, err := parse(strings.Repeat("x", 5000))
+	require.Error(t, err)
+	assert.Less(t, len(err.Error()), 1024)
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/kubereflector/kubereflector/controller/simulate"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+)
+
+func TestEverySimulatedDisturbanceEndsAsUndisturbed(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		shop := newApp("shop", 2)
+		simulate.Explore(t, simulate.Scenario{
+			Server:   []reflectortest.Option{custom},
+			Operator: run,
+			Players:  []simulate.Player{simulate.Deployments},
+			Steps: []simulate.Step{
+				simulate.Create(shop),
+				simulate.Change(shop, func(a *App) { a.Spec.Replicas = 3 }),
+				simulate.Delete(shop),
+				simulate.Create(shop),
+			},
+			OldServers: old,
+			Most:       100,
+		})
+	}
+}
