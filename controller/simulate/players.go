@@ -1,11 +1,16 @@
 package simulate
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Deployments plays the controller of Deployments, without pods: all replicas are ready at once. It
@@ -31,4 +36,72 @@ func Deployments(s *reflectortest.Server) (time.Duration, error) {
 		}
 	}
 	return 0, nil
+}
+
+// Jobs returns a player of the controller of Jobs, without pods: a Job that is not suspended runs for a
+// time, and then succeeds, or fails if fails is not nil and returns true. The player writes the numbers
+// of pods, startTime, completionTime and the condition Complete or Failed of the status.
+func Jobs(runs time.Duration, fails func(*batchv1.Job) bool) Player {
+	return func(s *reflectortest.Server) (again time.Duration, err error) {
+		all, err := reflectortest.List[*batchv1.Job](s, "")
+		if err != nil {
+			return 0, err
+		}
+		for _, j := range all {
+			if j.DeletionTimestamp != nil || finished(j) {
+				continue
+			}
+			want := j.Status.DeepCopy()
+			pods := cmp.Or(deref(j.Spec.Parallelism), 1)
+			now := metav1.NewTime(time.Now().Truncate(time.Second))
+			switch {
+			case j.Spec.Suspend != nil && *j.Spec.Suspend:
+				want.StartTime, want.Active, want.Ready = nil, 0, nil
+			case want.StartTime == nil:
+				want.StartTime, want.Active, want.Ready = &now, pods, &pods
+				again = sooner(again, runs)
+			case time.Since(want.StartTime.Time) < runs:
+				again = sooner(again, runs-time.Since(want.StartTime.Time))
+			case fails != nil && fails(j):
+				want.Active, want.Ready, want.Failed = 0, new(int32(0)), pods
+				want.Conditions = append(want.Conditions, ended(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, now))
+			default:
+				want.Active, want.Ready, want.Succeeded, want.CompletionTime = 0, new(int32(0)), cmp.Or(deref(j.Spec.Completions), pods), &now
+				want.Conditions = append(want.Conditions, ended(batchv1.JobComplete, batchv1.JobReasonCompletionsReached, now))
+			}
+			if reflect.DeepEqual(want, &j.Status) {
+				continue
+			}
+			j.Status = *want
+			if err := s.Update(j); err != nil {
+				return 0, err
+			}
+		}
+		return again, nil
+	}
+}
+
+func finished(j *batchv1.Job) bool {
+	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
+	})
+}
+
+func ended(how batchv1.JobConditionType, reason string, at metav1.Time) batchv1.JobCondition {
+	return batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue, Reason: reason, LastProbeTime: at, LastTransitionTime: at}
+}
+
+func deref(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// sooner is the shorter of two times, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b < a {
+		return b
+	}
+	return a
 }
