@@ -70,7 +70,7 @@ func (b *build) run(t *testing.T, arguments ...string) []byte {
 	var failed strings.Builder
 	command.Stderr = &failed
 	output, err := command.Output()
-	require.NoError(t, err, "go %s: %s", strings.Join(arguments, " "), failed.String())
+	require.NoError(t, err, "go %s: %s%s", strings.Join(arguments, " "), failed.String(), output)
 	return output
 }
 

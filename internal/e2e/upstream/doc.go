@@ -8,6 +8,7 @@
 //   - Kubernetes: its garbage collector runs as a program on a kube-apiserver, and leaves what the one of reflectortest leaves.
 //   - trust-manager, an operator of ConfigMaps and Secrets, and cluster-api, an operator of many kinds: their managers get the line
 //     NewCache: controllerruntime.NewCache. The programs build.
+//   - JobSet, an operator of Jobs, is played under disturbances by package jobset.
 //
 // The suites are those of the versions that go.mod of internal/e2e requires. The tests copy them out of the module cache, change them in a temporary
 // folder and build them there with the sums of internal/e2e/go.sum. Operators have their own go.mod, whose versions rise to those that

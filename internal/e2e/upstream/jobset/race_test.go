@@ -1,0 +1,5 @@
+//go:build race
+
+package jobset
+
+const raceEnabled = true
