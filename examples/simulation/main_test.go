@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,4 +47,15 @@ func TestGeneratedNamesChargeTwice(t *testing.T) {
 	assert.Contains(t, found[0].Failures[0], "there are 2 of Job default/book-*, undisturbed 1")
 	assert.Contains(t, found[0].Others, "crash after create jobs default/book-*#1")
 	assert.False(t, found[0].Unstable)
+
+	trace, _ := simulate.Play(t, scenario(generated), found[0].Line)
+	assert.Contains(t, strings.Join(trace, "\n"), `
+p0 event ADDED orders default/book
+p0 create jobs default/book-*#1
+  ** lose create jobs default/book-*#1
+p0 event ADDED jobs default/book-*1
+p0 create jobs default/book-*#2
+p0 event ADDED jobs default/book-*2
+p0 patch orders/status default/book#1
+`)
 }
