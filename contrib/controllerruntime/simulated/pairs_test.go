@@ -1,0 +1,80 @@
+package simulated
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/kubereflector/kubereflector/controller/simulate"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// A pair is an operator with a bug, and the same without it.
+type pair struct {
+	name string
+	// operator adds the controllers of one version.
+	operator func(mgr ctrl.Manager, buggy bool) error
+	// scenario is all of the scenario but the server and the operator.
+	scenario simulate.Scenario
+	// line is a disturbance that shows the bug.
+	line string
+	// says is a part of what simulate reports about the bug.
+	says string
+}
+
+func (p pair) version(buggy bool) simulate.Scenario {
+	s := p.scenario
+	s.Server = served
+	s.Operator = run(func(mgr ctrl.Manager) error { return p.operator(mgr, buggy) })
+	return s
+}
+
+func pairs() []pair {
+	return slices.Concat(cachePairs, memoryPairs, cleanupPairs, clientPairs, retryPairs)
+}
+
+func TestSimulateFindsTheBug(t *testing.T) {
+	for _, p := range pairs() {
+		t.Run(p.name, func(t *testing.T) {
+			findings := simulate.Find(t, p.version(true))
+			at := slices.IndexFunc(findings, func(f simulate.Finding) bool {
+				return f.Line == p.line || slices.Contains(f.Others, p.line)
+			})
+			require.GreaterOrEqualf(t, at, 0, "no finding has the line %q: %+v", p.line, findings)
+			assert.Contains(t, strings.Join(findings[at].Failures, "\n"), p.says)
+			assert.Falsef(t, findings[at].Unstable, "%+v", findings[at])
+		})
+	}
+}
+
+func TestSimulateFindsNothingInTheCorrectOperator(t *testing.T) {
+	for _, p := range pairs() {
+		t.Run(p.name, func(t *testing.T) { simulate.Explore(t, p.version(false)) })
+	}
+}
+
+func TestALineFailsInTheSameWayEachTime(t *testing.T) {
+	const plays = 20
+	for _, p := range pairs() {
+		t.Run(p.name, func(t *testing.T) {
+			var first []string
+			for i := range plays {
+				_, failures := simulate.Play(t, p.version(true), p.line)
+				if i == 0 {
+					first = failures
+				}
+				require.Contains(t, strings.Join(failures, "\n"), p.says)
+				require.Equalf(t, first, failures, "play %d", i+1)
+			}
+		})
+	}
+}
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	goleak.VerifyTestMain(m)
+}
