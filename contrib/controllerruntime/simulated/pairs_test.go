@@ -15,15 +15,11 @@ import (
 
 // A pair is an operator with a bug, and the same without it.
 type pair struct {
-	name string
-	// operator adds the controllers of one version.
-	operator func(mgr ctrl.Manager, buggy bool) error
-	// scenario is all of the scenario but the server and the operator.
-	scenario simulate.Scenario
-	// line is a disturbance that shows the bug.
-	line string
-	// says is a part of what simulate reports about the bug.
-	says string
+	name     string
+	operator func(mgr ctrl.Manager, buggy bool) error // adds the controllers of one version
+	scenario simulate.Scenario                        // without the server and the operator
+	line     string                                   // a disturbance that shows the bug
+	says     string                                   // a part of what simulate reports about it
 }
 
 func (p pair) version(buggy bool) simulate.Scenario {
@@ -61,6 +57,7 @@ func TestALineFailsInTheSameWayEachTime(t *testing.T) {
 	const plays = 20
 	for _, p := range pairs() {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			var first []string
 			for i := range plays {
 				_, failures := simulate.Play(t, p.version(true), p.line)

@@ -29,7 +29,7 @@ var retryPairs = []pair{
 		operator: tightLoop,
 		scenario: simulate.Scenario{Steps: imageSteps},
 		line:     "fail create configmaps default/a#1 with 500 for 10m",
-		says:     "does not settle",
+		says:     "the operator does not settle: it has sent 301 writes, the last one is create configmaps default/a",
 	},
 	{
 		name:     "a creation with a generated name that is tried again after its answer was lost",
