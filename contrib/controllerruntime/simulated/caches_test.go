@@ -49,7 +49,7 @@ func secondChild(mgr ctrl.Manager, buggy bool) error {
 			return ctrl.Result{}, err
 		}
 		if len(children.Items) == 0 {
-			child := configMap(s, "")
+			child := &corev1.ConfigMap{ObjectMeta: owned(s, "")}
 			if buggy {
 				child.Name, child.GenerateName = "", s.Name+"-"
 			}
@@ -70,8 +70,7 @@ func secondChild(mgr ctrl.Manager, buggy bool) error {
 func deletesTheReplacement(mgr ctrl.Manager, buggy bool) error {
 	c := mgr.GetClient()
 	return forSites(mgr, func(ctx context.Context, s *Site) (ctrl.Result, error) {
-		want, have := configMap(s, ""), &corev1.ConfigMap{}
-		want.Immutable = new(true)
+		want, have := release(s), &corev1.ConfigMap{}
 		switch err := c.Get(ctx, client.ObjectKeyFromObject(want), have); {
 		case client.IgnoreNotFound(err) != nil:
 			return ctrl.Result{}, err
@@ -97,7 +96,7 @@ func deletesTheReplacement(mgr ctrl.Manager, buggy bool) error {
 // Deployment is gone. An object that is missing in a cache may also be one that is not there yet, so
 // this controller has to ask the server before it deletes.
 func sweeper(mgr ctrl.Manager, buggy bool) error {
-	c := mgr.GetClient()
+	c, live := mgr.GetClient(), mgr.GetAPIReader()
 	err := forSites(mgr, func(ctx context.Context, s *Site) (ctrl.Result, error) {
 		d := &appsv1.Deployment{ObjectMeta: owned(s, "")}
 		env := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name + "-env", Labels: map[string]string{"deployment": d.Name}}}
@@ -115,18 +114,21 @@ func sweeper(mgr ctrl.Manager, buggy bool) error {
 	if err != nil {
 		return err
 	}
-	var parents client.Reader = c
-	if !buggy {
-		parents = mgr.GetAPIReader()
-	}
 	sweep := reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-		env := &corev1.ConfigMap{}
+		env, parent := &corev1.ConfigMap{}, &appsv1.Deployment{}
 		if err := c.Get(ctx, request.NamespacedName, env); err != nil || env.Labels["deployment"] == "" {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
-		err := parents.Get(ctx, types.NamespacedName{Namespace: env.Namespace, Name: env.Labels["deployment"]}, &appsv1.Deployment{})
-		if !apierrors.IsNotFound(err) {
+		key := types.NamespacedName{Namespace: env.Namespace, Name: env.Labels["deployment"]}
+		if err := c.Get(ctx, key, parent); !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, err
+		}
+		if !buggy {
+			if err := live.Get(ctx, key, parent); err == nil {
+				return ctrl.Result{RequeueAfter: time.Minute}, nil // it may go before the cache has it, and there is no event then
+			} else if !apierrors.IsNotFound(err) {
+				return ctrl.Result{}, err
+			}
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(c.Delete(ctx, env, client.Preconditions{UID: &env.UID}))
 	})

@@ -87,7 +87,7 @@ func ownerUID(mgr ctrl.Manager, buggy bool) error {
 				delete(owners, request.NamespacedName)
 				return ctrl.Result{}, client.IgnoreNotFound(err)
 			}
-			child := configMap(s, "")
+			child := &corev1.ConfigMap{ObjectMeta: owned(s, "")}
 			if err := c.Get(ctx, request.NamespacedName, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 				return ctrl.Result{}, err
 			}
@@ -186,8 +186,7 @@ func expectations(mgr ctrl.Manager, buggy bool) error {
 	c := mgr.GetClient()
 	replace := found(c, func(ctx context.Context, s *Site) (ctrl.Result, error) {
 		const patience = 5 * time.Minute
-		want, have := configMap(s, ""), &corev1.ConfigMap{}
-		want.Immutable = new(true)
+		want, have := release(s), &corev1.ConfigMap{}
 		key := client.ObjectKeyFromObject(want)
 		if wait := left(key); wait.events > 0 && buggy {
 			return ctrl.Result{}, nil
@@ -237,7 +236,7 @@ func oldImage(mgr ctrl.Manager, buggy bool) error {
 	c := mgr.GetClient()
 	if !buggy {
 		return forSites(mgr, func(ctx context.Context, s *Site) (ctrl.Result, error) {
-			current := configMap(s, "-"+s.Spec.Image)
+			current := &corev1.ConfigMap{ObjectMeta: owned(s, "-"+s.Spec.Image)}
 			if err := c.Create(ctx, current); client.IgnoreAlreadyExists(err) != nil {
 				return ctrl.Result{}, err
 			}
@@ -258,7 +257,7 @@ func oldImage(mgr ctrl.Manager, buggy bool) error {
 	var mu sync.Mutex
 	replaced := map[types.NamespacedName]string{}
 	reconciler := found(c, func(ctx context.Context, s *Site) (ctrl.Result, error) {
-		if err := c.Create(ctx, configMap(s, "-"+s.Spec.Image)); client.IgnoreAlreadyExists(err) != nil {
+		if err := c.Create(ctx, &corev1.ConfigMap{ObjectMeta: owned(s, "-"+s.Spec.Image)}); client.IgnoreAlreadyExists(err) != nil {
 			return ctrl.Result{}, err
 		}
 		mu.Lock()
@@ -267,7 +266,7 @@ func oldImage(mgr ctrl.Manager, buggy bool) error {
 		if image == "" {
 			return ctrl.Result{}, nil
 		}
-		return ctrl.Result{}, client.IgnoreNotFound(c.Delete(ctx, configMap(s, "-"+image)))
+		return ctrl.Result{}, client.IgnoreNotFound(c.Delete(ctx, &corev1.ConfigMap{ObjectMeta: owned(s, "-"+image)}))
 	})
 	enqueue := handler.TypedEnqueueRequestForObject[client.Object]{}
 	return ctrl.NewControllerManagedBy(mgr).Named("sites").Watches(&Site{}, handler.Funcs{

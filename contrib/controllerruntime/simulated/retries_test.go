@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller/simulate"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +78,7 @@ func swallowedError(mgr ctrl.Manager, buggy bool) error {
 func tightLoop(mgr ctrl.Manager, buggy bool) error {
 	c := mgr.GetClient()
 	return forSites(mgr, func(ctx context.Context, s *Site) (ctrl.Result, error) {
-		err := client.IgnoreAlreadyExists(c.Create(ctx, configMap(s, "")))
+		err := client.IgnoreAlreadyExists(c.Create(ctx, &corev1.ConfigMap{ObjectMeta: owned(s, "")}))
 		if buggy && err != nil {
 			return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil
 		}

@@ -138,11 +138,12 @@ func found(c client.Client, do func(context.Context, *Site) (ctrl.Result, error)
 	}
 }
 
-// configMap is an object that a site owns, with the site's name and a suffix.
-func configMap(s *Site, suffix string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: owned(s, suffix), Data: map[string]string{"image": s.Spec.Image}}
+// release is an immutable ConfigMap with the image of a site: another image needs another object.
+func release(s *Site) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: owned(s, ""), Immutable: new(true), Data: map[string]string{"image": s.Spec.Image}}
 }
 
+// owned is what an object of a site has in common with others: its name is the site's, and a suffix.
 func owned(s *Site, suffix string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: s.Namespace, Name: s.Name + suffix, Labels: map[string]string{"site": s.Name},
