@@ -142,7 +142,9 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 	_ = json.Unmarshal(body, &sent) // a JSON patch is no object: it has no version
 	name := m.verb + " " + w.alias(m.target)
 	if m.verb == "delete" {
-		w.result.deleted[groupName(w.alias(t))]++
+		if decode(prior.JSON()).string("metadata", "deletionTimestamp") == "" {
+			w.result.deleted[groupName(w.alias(t))]++
+		}
 		guarded := sent.Preconditions.UID != nil || sent.Preconditions.ResourceVersion != nil
 		if cached, ok := p.cached[t]; ok && string(cached.uid) != prior.UID && !guarded {
 			w.result.fail("deletes unseen "+t.gvr.Resource, "%s removed another object than the one with that name in the operator's cache: delete with a UID precondition", name)

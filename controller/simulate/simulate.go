@@ -54,7 +54,8 @@ type Scenario struct {
 	// write: a list at version "0" then comes from an API server that lags.
 	OldServers bool
 	// Quiet is how long nothing is written by a settled operator. The default of 20 minutes is longer than
-	// the longest back-off of controller-runtime.
+	// the longest back-off of controller-runtime. A shorter one gives false findings where a write fails for
+	// ten minutes, unless the operator backs off for less than Quiet.
 	Quiet time.Duration
 	// Most bounds the schedules of one exploration, so that a test of an operator with many writes stays
 	// short: every n-th one is played. 0 plays all.

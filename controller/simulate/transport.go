@@ -211,9 +211,11 @@ func (p *process) watch(r *http.Request, t target) (*http.Response, error) {
 	if _, err := p.world.wait(r.Context(), &message{class: request, process: p, verb: "watch", target: t}); err != nil {
 		return nil, err
 	}
-	// Clients choose a time at random, which no two runs would share.
-	query.Set("timeoutSeconds", watchSeconds)
-	query.Del("timeout")
+	// Clients choose a time of minutes at random, which no two runs would share.
+	if seconds, err := strconv.Atoi(query.Get("timeoutSeconds")); err != nil || seconds > 60 {
+		query.Set("timeoutSeconds", watchSeconds)
+		query.Del("timeout")
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	unlink := context.AfterFunc(p.alive, cancel)
 	toClient, fromServer := io.Pipe()
@@ -240,7 +242,7 @@ func (p *process) watch(r *http.Request, t target) (*http.Response, error) {
 	}
 }
 
-// watchSeconds is the duration of each watch. Below ten minutes, no client takes it for overdue.
+// watchSeconds is the duration of a watch. Below ten minutes, no client takes it for overdue.
 const watchSeconds = "590"
 
 func (p *process) crashed() error {

@@ -30,7 +30,7 @@ func TestEverySimulatedDisturbanceEndsAsUndisturbed(t *testing.T) {
 			Reset:      func() { api = newZone() },
 			Outside:    func() []string { return api.all() },
 			OldServers: old,
-			Most:       40, // of about 600
+			Most:       20, // of about 600
 			Steps: []simulate.Step{
 				{Name: "create a Site and its Secret", Do: func(s *reflectortest.Server) error {
 					return errors.Join(s.Create(secret.DeepCopy()), s.Create(shop.DeepCopy()))

@@ -54,7 +54,6 @@ func TestSimulateFindsNothingInTheCorrectOperator(t *testing.T) {
 }
 
 func TestALineFailsInTheSameWayEachTime(t *testing.T) {
-	const plays = 20
 	for _, p := range pairs() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()

@@ -30,7 +30,7 @@ var retryPairs = []pair{
 		operator: tightLoop,
 		scenario: simulate.Scenario{Steps: imageSteps},
 		line:     "fail create configmaps default/a#1 with 500 for 10m",
-		says:     "the operator does not settle: it has sent 301 writes, the last one is create configmaps default/a",
+		says:     "create configmaps default/a was tried more than 620 times while it failed for 10m: an operator backs off",
 	},
 	{
 		name:     "a creation with a generated name that is tried again after its answer was lost",
