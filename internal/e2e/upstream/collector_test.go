@@ -121,7 +121,7 @@ func buildCollector(t *testing.T) string {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), shim(t, "collector", "package main"), 0o644))
-	runGo(t, folder, "build", "-ldflags=-s -w", "-o", "collector", ".")
+	runGo(t, folder, "build", "-trimpath", "-ldflags=-s -w", "-o", "collector", ".")
 	return filepath.Join(folder, "collector")
 }
 
