@@ -9,7 +9,7 @@
 //
 //	func TestOperator(t *testing.T) {
 //		simulate.Explore(t, simulate.Scenario{
-//			Server:   []reflectortest.Option{reflectortest.WithDefinition(crd, &Site{})},
+//			Server:   []reflectortest.Option{reflectortest.WithDefinition(manifest, &Site{})}, // the YAML of the definition
 //			Operator: func(ctx context.Context, config *rest.Config) error { … return manager.Start(ctx) },
 //			Steps:    []simulate.Step{simulate.Create(site), simulate.Change(site, func(s *Site) { … }), simulate.Delete(site)},
 //			Players:  []simulate.Player{simulate.Deployments},
@@ -35,20 +35,22 @@
 //	crash before W, crash after W     the process ends there; the next one starts with an empty cache
 //	fail W with A                     the server refuses it: A is 409, 429, 500 or denied
 //	fail W with A for 10m             it refuses each such write for that long
-//	lose W                            the write is stored, and the answer never comes
-//	hold R from W for N writes        events of a resource, or of * for all, come late; also "for 30s"
+//	lose W                            the write is stored, and the operator gets 504 Timeout instead of the answer
+//	hold R from W for N writes        events of a resource, or of * for all, come late, by at most ten
+//	                                  seconds; also "for 30s"
 //	expire R at W                     the watch ends with 410 Expired instead of its next event
 //	step before W, step after W       the user's next step does not wait for the operator
-//	steps N and M together            nor does step M
+//	steps N and N+1 together          the user does both at once
 //	annotate after W                  another client annotates the object
 //	slow                              each write takes over a second
-//	restart behind W                  the next process lists a state from before W; see Scenario.OldServers
+//	crash after V; restart behind W   the next process lists a state from before W; see Scenario.OldServers
 //
 // # What is a finding
 //
 //   - After a step the cluster differs from the undisturbed run: an object or a field is missing,
 //     left over or different. UIDs, versions, times and generated names are not compared.
-//   - The operator does not settle, ends by itself, does not end when its context ends, or panics.
+//   - The operator does not settle (a run has at most 300 writes, so keep scenarios small), ends by
+//     itself, does not end when its context ends, or panics.
 //   - An object stays in deletion.
 //   - A write replaces a value that another client has written and that the process had not read, or
 //     removes the annotation of annotate.

@@ -244,8 +244,9 @@ type annotation struct{ uid string }
 
 const annotationKey = "simulate.kubereflector/another-client"
 
-// annotate plays another client that annotates an object of the operator.
-func (w *world) annotate(t target) {
+// annotate plays another client that annotates an object of the operator. It reports whether there is one.
+func (w *world) annotate(t target) bool {
+	found := false
 	generated, prefix := strings.CutSuffix(t.name, "*")
 	for _, o := range w.server.Objects() {
 		if o.GVR != t.gvr || o.Namespace != t.namespace || o.Name != t.name && !(prefix && strings.HasPrefix(o.Name, generated)) {
@@ -263,6 +264,8 @@ func (w *world) annotate(t target) {
 			continue
 		}
 		w.annotated = append(w.annotated, annotation{o.UID})
+		found = true
 	}
 	w.moved = time.Now()
+	return found
 }

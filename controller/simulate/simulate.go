@@ -43,9 +43,10 @@ type Scenario struct {
 	Players []Player
 	// Invariant is checked at each state of the server.
 	Invariant func(s *reflectortest.Server) error
-	// Reset begins a run where the operator has state outside of the cluster, and Outside returns that
-	// state as lines, to be compared like objects. With either, one run follows the other; without, as
-	// many run beside each other as GOMAXPROCS allows. So an operator with package variables needs Reset.
+	// Reset empties the operator's state outside of the cluster before each run. Outside returns that state
+	// as lines, which are compared like objects. With either field, runs are played one after another,
+	// because they share that state; otherwise, GOMAXPROCS runs play at once. An operator that keeps
+	// package variables needs Reset, too.
 	Reset   func()
 	Outside func() []string
 	// Normalize removes from an object what may differ between two correct runs.
@@ -66,7 +67,8 @@ type Scenario struct {
 	traced bool
 }
 
-// A Step is one act of the user. A run fails if it returns an error.
+// A Step is one act of the user. A run fails if Do returns an error, unless a schedule lets the user act
+// early: then the user waits after all.
 type Step struct {
 	Name string
 	Do   func(s *reflectortest.Server) error

@@ -112,9 +112,9 @@ func (w *world) run(ctx context.Context) *result {
 	settled := w.settle(ctx)
 	for settled && w.next < len(w.scenario.Steps) {
 		w.step()
-		if !w.joined(w.next) {
-			settled = w.settle(ctx)
+		for w.joined(w.next) && w.stepEarly() {
 		}
+		settled = w.settle(ctx)
 	}
 	for i, c := range w.schedule {
 		if !w.fired[i] {
@@ -388,7 +388,7 @@ func (w *world) deliverWrite(m *message) {
 	synctest.Wait()
 	w.noteWrite(m, id)
 	v := &verdict{}
-	var after []func()
+	var after []func() bool
 	for i, c := range w.schedule {
 		if w.fired[i] || c.at != id || c.verb == restartBehind {
 			continue
@@ -419,11 +419,11 @@ func (w *world) deliverWrite(m *message) {
 			}
 			w.holds = append(w.holds, h)
 		case stepBefore:
-			w.step()
+			w.stepEarly()
 		case stepAfter:
-			after = append(after, w.step)
+			after = append(after, w.stepEarly)
 		case annotateAfter:
-			after = append(after, func() { w.annotate(m.target) })
+			after = append(after, func() bool { return w.annotate(m.target) })
 		}
 	}
 	for _, f := range w.failing {
@@ -458,9 +458,6 @@ func (w *world) lagNext() {
 
 // step lets the user act.
 func (w *world) step() {
-	if w.next >= len(w.scenario.Steps) {
-		return
-	}
 	step := w.scenario.Steps[w.next]
 	w.next++
 	w.tell("user: %s", step.Name)
@@ -471,6 +468,27 @@ func (w *world) step() {
 		}
 	}
 	w.moved = time.Now()
+}
+
+// stepEarly lets the user act before the operator has settled, and reports whether that was possible. If
+// the server refuses it, for example because the name is still taken, the user waits after all.
+func (w *world) stepEarly() bool {
+	if w.next >= len(w.scenario.Steps) {
+		return false
+	}
+	step := w.scenario.Steps[w.next]
+	if step.When != nil && !step.When(w.server) {
+		w.tell("user: %s has to wait", step.Name)
+		return false
+	}
+	if err := step.Do(w.server); err != nil {
+		w.tell("user: %s has to wait: %v", step.Name, err)
+		return false
+	}
+	w.next++
+	w.tell("user: %s", step.Name)
+	w.moved = time.Now()
+	return true
 }
 
 // play lets the garbage collector and the players act. It reports whether they changed anything.
