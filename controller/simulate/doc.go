@@ -49,7 +49,7 @@
 //
 //   - After a step the cluster differs from the undisturbed run: an object or a field is missing,
 //     left over or different. UIDs, versions, times and generated names are not compared.
-//   - The operator does not settle (a run has at most 300 writes, so keep scenarios small), ends by
+//   - The operator does not settle (a step has at most 300 writes, so keep scenarios small), ends by
 //     itself, does not end when its context ends, or panics.
 //   - An object stays in deletion.
 //   - A write replaces a value that another client has written and that the process had not read, or
@@ -62,7 +62,8 @@
 //
 // # What it cannot see
 //
-//   - Webhooks, quotas and validation do not take place, and CRD defaults are not applied.
+//   - Webhooks, quotas and validation do not take place, and CRD defaults are not applied. Subresources
+//     other than the status do not exist.
 //   - A schedule decides the order of messages, not of goroutines: it finds no data race by itself. Run it
 //     with -race.
 //   - A bug that the undisturbed run has, too, unless it is of a kind that needs no comparison.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,19 +72,16 @@ func (r *result) compare(s *Scenario, undisturbed *result) []failure {
 	if limit := 4*undisturbed.requests + 40; r.requests > limit && !r.retried {
 		r.fail("requests", "the operator sent %d requests, undisturbed %d", r.requests, undisturbed.requests)
 	}
-	return slices.DeleteFunc(r.failures, func(f failure) bool { return slices.Contains(undisturbed.failures, f) })
+	return slices.DeleteFunc(r.failures, func(f failure) bool {
+		return slices.ContainsFunc(undisturbed.failures, func(usual failure) bool { return usual.key == f.key })
+	})
 }
 
 func kindOf(object string) string { kind, _, _ := strings.Cut(object, " "); return kind }
 
 // checkNow checks what holds at each state. It reports whether the run can go on.
 func (w *world) checkNow() bool {
-	w.mu.Lock()
-	for _, value := range w.panics {
-		w.result.fail("panic "+value, "the operator panics: %s", value)
-	}
-	w.panics = nil
-	w.mu.Unlock()
+	w.checkPanics()
 	if v := w.server.ResourceVersion(); v != w.checked && w.scenario.Invariant != nil {
 		w.checked = v
 		if err := w.scenario.Invariant(w.server); err != nil {
@@ -97,13 +95,20 @@ func (w *world) checkNow() bool {
 		}
 	}
 	if w.written > maxWrites {
-		w.result.fail("does not settle", "the operator does not settle: it has sent %d writes, the last one is %s", w.written, w.result.last)
-		if w.undisturbed == nil {
-			w.result.fatal = fmt.Errorf("the operator does not settle: it has sent %d writes, the last one is %s; if it writes as time passes, let Quiet be shorter than its period", w.written, w.result.last)
-		}
+		w.fails(fmt.Errorf("the operator does not settle: it has sent %d writes, the last one is %s; if it writes as time passes, let Quiet be shorter than its period", w.written, w.result.last))
 		return false
 	}
 	return true
+}
+
+func (w *world) checkPanics() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, value := range w.panics {
+		w.result.fail("panic "+value, "the operator panics: %s", value)
+	}
+	w.panics = nil
+	w.result.doubtful = w.doubtful
 }
 
 // checkWrite compares a stored write with what its process had read.
@@ -118,12 +123,9 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 	}
 	if m.verb == "create" {
 		t.name = o.Metadata.Name
-		if g := o.Metadata.GenerateName; g != "" && strings.HasPrefix(t.name, g) && w.aliases[t.name] == "" {
-			w.aliases[t.name] = fmt.Sprintf("%s*%d", g, len(w.aliases)+1)
-			t.name = g + "*"
-		}
+		w.learnName(o.Metadata.GenerateName, t.name)
 		if m.target.subresource == "" && !w.dangles(o.Metadata) {
-			w.result.created[t.String()]++
+			w.result.created[groupName(w.alias(t))]++
 		}
 		return
 	}
@@ -132,7 +134,9 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 		return
 	}
 	if prior == nil {
-		w.result.created[w.alias(t)]++ // by an apply
+		if !w.dangles(o.Metadata) { // by an apply
+			w.result.created[groupName(w.alias(t))]++
+		}
 		return
 	}
 	var sent struct {
@@ -152,6 +156,10 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 		return
 	}
 	number, _ := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
+	if number <= before && w.server.At(t.gvr, t.namespace, t.name, w.server.ResourceVersion()) == nil {
+		w.moved = time.Now() // it removed the last finalizer
+		return
+	}
 	if number <= before {
 		if w.busy() {
 			w.result.noops++
@@ -177,15 +185,30 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 		w.result.fail("overwrites another "+t.gvr.Resource, "%s changed another object than the one with that name that the operator had read: send its resource version or its UID", name)
 		return
 	}
-	theirs := map[string]bool{}
+	theirs := map[string]change{}
 	for _, d := range differences(decode(then.JSON()), decode(prior.JSON())) {
-		theirs[d.path] = true
+		theirs[d.path] = d
 	}
 	for _, d := range differences(decode(prior.JSON()), decode(now.JSON())) {
-		if theirs[d.path] {
+		if other, ok := theirs[d.path]; ok && d.loses(other) {
 			w.result.fail("overwrites "+t.gvr.Resource+" "+d.path, "%s changed %s, which had changed since the operator read it: send the resource version that it has read", name, d.path)
 		}
 	}
+}
+
+// loses reports whether a change undoes an earlier one of the same field. Of lists, which the server may
+// have merged, it does so only if an item that was added is gone.
+func (c change) loses(earlier change) bool {
+	added, isList := earlier.after.([]any)
+	now, stillList := c.after.([]any)
+	if !isList || !stillList {
+		return true
+	}
+	before, _ := earlier.before.([]any)
+	has := func(items []any, item any) bool {
+		return slices.ContainsFunc(items, func(other any) bool { return reflect.DeepEqual(other, item) })
+	}
+	return slices.ContainsFunc(added, func(item any) bool { return !has(before, item) && !has(now, item) })
 }
 
 // dangles reports whether the owners of a new object are gone. An operator whose cache is late may create

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,14 +25,9 @@ const outside = "outside of the cluster"
 // state returns the state of the server, and what is outside of it.
 func (w *world) state() state {
 	s := state{}
-	objects := w.server.Objects()
-	aliases := map[string]string{}
-	for _, o := range objects {
-		if generated := decode(o.JSON()).string("metadata", "generateName"); generated != "" && strings.HasPrefix(o.Name, generated) {
-			aliases[o.Name] = generated + "*"
-		}
-	}
-	for _, o := range objects {
+	w.learnNames()
+	names := w.replacer()
+	for _, o := range w.server.Objects() {
 		t := targetOf(o)
 		if t.unscheduled() {
 			continue
@@ -41,13 +37,11 @@ func (w *world) state() state {
 		if w.scenario.Normalize != nil {
 			w.scenario.Normalize(object)
 		}
-		text, err := json.Marshal(plain(object, "", aliases))
+		text, err := json.Marshal(plain(map[string]any(object), "", names))
 		if err != nil {
 			panic(fmt.Sprintf("simulate: an object does not encode: %v", err))
 		}
-		if alias := aliases[o.Name]; alias != "" {
-			t.name = alias
-		}
+		t.name = names.Replace(t.name)
 		key := o.GVK.Kind + strings.TrimPrefix(t.String(), o.GVR.Resource)
 		s[key] = append(s[key], string(text))
 	}
@@ -61,6 +55,18 @@ func (w *world) state() state {
 }
 
 func (s state) equal(other state) bool { return maps.EqualFunc(s, other, slices.Equal) }
+
+// replacer replaces generated names by their prefix and a star, also within other names, and also where
+// the prefix has a generated name.
+func (w *world) replacer() *strings.Replacer {
+	names := slices.SortedFunc(maps.Keys(w.generated), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	var pairs []string // the longest name first, because the first one that matches is replaced
+	for _, name := range names {
+		prefix := strings.NewReplacer(pairs...).Replace(w.generated[name])
+		pairs = append([]string{name, prefix + "*"}, pairs...)
+	}
+	return strings.NewReplacer(pairs...)
+}
 
 // tree is a decoded object.
 type tree map[string]any
@@ -109,25 +115,22 @@ var (
 
 // plain replaces times, UIDs, versions and generated names in all values, and sorts the lists whose items
 // have names: nearly all of them are sets.
-func plain(value any, field string, aliases map[string]string) any {
+func plain(value any, field string, names *strings.Replacer) any {
 	switch v := value.(type) {
-	case tree:
-		return plain(map[string]any(v), field, aliases)
 	case map[string]any:
+		all := make(map[string]any, len(v))
 		for key, item := range v {
-			v[key] = plain(item, key, aliases)
+			all[names.Replace(key)] = plain(item, key, names)
 		}
-		return v
+		return all
 	case []any:
 		for i, item := range v {
-			v[i] = plain(item, field, aliases)
+			v[i] = plain(item, field, names)
 		}
 		slices.SortStableFunc(v, func(a, b any) int { return strings.Compare(itemName(a), itemName(b)) })
 		return v
 	case string:
-		for name, alias := range aliases {
-			v = strings.ReplaceAll(v, name, alias)
-		}
+		v = names.Replace(v)
 		if len(v) >= len("2006-01-02T15:04:05Z") {
 			v = someUID.ReplaceAllString(someTime.ReplaceAllString(v, "TIME"), "UID")
 		}
@@ -184,7 +187,7 @@ func (s state) difference(other state) (key, text string) {
 						note(d.path, "%s: %s differs", object, d.path) // a log is no place for it
 						continue
 					}
-					note(d.path, "%s: %s is %s, undisturbed %s", object, d.path, d.after, d.before)
+					note(d.path, "%s: %s is %s, undisturbed %s", object, d.path, short(d.after), short(d.before))
 				}
 			}
 		}
@@ -197,7 +200,10 @@ func (s state) difference(other state) (key, text string) {
 }
 
 // A change is a field in which two objects differ.
-type change struct{ path, before, after string }
+type change struct {
+	path          string
+	before, after any // nil if absent
+}
 
 // differences returns the leaves at which two objects differ, without the fields that each write changes.
 func differences(a, b tree) []change {
@@ -212,8 +218,12 @@ func differences(a, b tree) []change {
 		my, isY := y.(map[string]any)
 		if !isX && !isY {
 			if !reflect.DeepEqual(x, y) {
-				all = append(all, change{path, short(x), short(y)})
+				all = append(all, change{path, x, y})
 			}
+			return
+		}
+		if isX != isY && len(mx)+len(my) == 0 {
+			all = append(all, change{path, x, y}) // an empty map is not an absent one
 			return
 		}
 		keys := maps.Clone(mx)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +80,11 @@ func (t target) object() target {
 // unscheduled reports whether a target is never held, disturbed or compared. Leases and Events are
 // written as time passes, so an operator with an election would never settle.
 func (t target) unscheduled() bool {
-	return t.gvr.Resource == "events" || t.gvr.Resource == "leases"
+	switch t.gvr.Group {
+	case "", "events.k8s.io", "coordination.k8s.io":
+		return t.gvr.Resource == "events" || t.gvr.Resource == "leases"
+	}
+	return false
 }
 
 func isWrite(verb string) bool {
@@ -132,6 +137,11 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if p.alive.Err() != nil {
+		// In production this goroutine would be gone. It must not try again without time passing.
+		select {
+		case <-r.Context().Done():
+		case <-time.After(time.Second):
+		}
 		return nil, errCrashed
 	}
 	parsed := reflectortest.ParseRequest(r)
@@ -145,12 +155,15 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		return statusResponse(r, &metav1.Status{Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
 			Message: "simulate reads JSON only: keep the ContentType of the config that the operator gets"}), nil
 	}
+	if isWrite(parsed.Verb) && parsed.Query.Has("dryRun") {
+		parsed.Verb = "dry-run " + parsed.Verb // it writes nothing
+	}
 	switch {
 	case parsed.Verb == "watch":
 		return p.watch(r, t)
 	case t.unscheduled():
 		return p.serve(r, body), nil
-	case parsed.Verb == "create" && t.name == "":
+	case r.Method == http.MethodPost && t.name == "":
 		t.name = nameIn(body)
 	case parsed.Verb == "list" && p.behind != 0 && parsed.Query.Get("resourceVersion") == "0":
 		r = atVersion(r, p.behind)
@@ -160,7 +173,11 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.status != nil {
+	switch {
+	case v.status != nil && v.crash:
+		p.kill()
+		return nil, errCrashed
+	case v.status != nil:
 		return statusResponse(r, v.status), nil
 	}
 	before := p.world.server.ResourceVersion()

@@ -3,6 +3,7 @@ package simulate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -41,7 +42,9 @@ type world struct {
 
 	counts    map[string]int    // writes by name, delivered or refused
 	before    map[string]uint64 // the server's version before a write, by name and count
-	aliases   map[string]string // of generated names, which differ from run to run
+	generated map[string]string // the prefix of each generated name: the rest differs from run to run
+	aliases   []string          // pairs of a generated name and what lines call it; the newest first, which may contain an earlier one
+	aliasing  *strings.Replacer // of aliases
 	holds     []*hold
 	failing   []*failing
 	expired   map[string]bool // resources whose next event is a 410 instead
@@ -51,7 +54,10 @@ type world struct {
 	next        int       // step
 	moved       time.Time // when something was written last
 	checked     uint64    // the version at which Invariant was checked last
-	written     int       // writes of the operator
+	written     int       // writes of the operator since the last step
+	played      int       // how often the players wrote since the last step
+	delivered   int       // messages at the time deliveredAt
+	deliveredAt time.Time
 	collect     time.Time // when the garbage collector looks again; never if it is zero
 	playedAt    uint64    // the version at which the players acted last
 	playAgain   time.Time // when a player wants to act again; never if it is zero
@@ -74,8 +80,12 @@ type failing struct {
 	refused int
 }
 
-// maxWrites is how many writes a run may have before it counts as one that never settles.
-const maxWrites = 300
+// maxWrites is how many writes may follow a step before the run counts as one that never settles, and
+// maxAtOnce how many messages may be delivered without time passing.
+const (
+	maxWrites = 300
+	maxAtOnce = 10_000
+)
 
 // maxHold ends a hold by writes: the operator may wait for an event without writing.
 const maxHold = 10 * time.Second
@@ -96,13 +106,12 @@ func newWorld(t *testing.T, s *Scenario, dog *watchdog, undisturbed *result, lin
 	return &world{
 		scenario: s, schedule: line, undisturbed: undisturbed, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), watchdog: dog,
 		result:  &result{after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}},
-		arrived: make(chan struct{}, 1), counts: map[string]int{}, before: map[string]uint64{}, aliases: map[string]string{}, expired: map[string]bool{},
+		arrived: make(chan struct{}, 1), counts: map[string]int{}, before: map[string]uint64{}, generated: map[string]string{}, expired: map[string]bool{},
 	}
 }
 
 // run plays the schedule.
 func (w *world) run(ctx context.Context) *result {
-	defer handlers.use(w)()
 	ctx = context.WithValue(ctx, worldKey{}, w)
 	w.result.retried = slices.ContainsFunc(w.schedule, func(c clause) bool { return c.since > 0 && c.verb == fail })
 	for i, c := range w.schedule {
@@ -111,6 +120,10 @@ func (w *world) run(ctx context.Context) *result {
 	w.start(ctx)
 	settled := w.settle(ctx)
 	for settled && w.next < len(w.scenario.Steps) {
+		if when := w.scenario.Steps[w.next].When; when != nil && !when(w.server) {
+			w.fails(fmt.Errorf("step %d (%s): its When has not become true", w.next+1, w.scenario.Steps[w.next].Name))
+			break
+		}
 		w.step()
 		for w.joined(w.next) && w.stepEarly() {
 		}
@@ -126,9 +139,10 @@ func (w *world) run(ctx context.Context) *result {
 	}
 	w.process.kill()
 	w.awaitEnd()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.result.doubtful = w.doubtful
+	// What the operator left sleeping ends, rather than keep this world for ever.
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	w.checkPanics()
 	return w.result
 }
 
@@ -157,9 +171,16 @@ func (w *world) start(ctx context.Context) {
 	}
 	w.process = p
 	go func() {
-		err := w.scenario.Operator(running, p.config())
-		stop()
-		p.done <- err
+		var err error
+		defer func() {
+			if value := recover(); value != nil {
+				handlers.note(running, value)
+				err = fmt.Errorf("it panics: %.300v", value)
+			}
+			stop()
+			p.done <- err
+		}()
+		err = w.scenario.Operator(running, p.config())
 	}()
 }
 
@@ -221,6 +242,7 @@ func (w *world) serve(to http.ResponseWriter, r *http.Request) {
 func (w *world) settle(ctx context.Context) bool {
 	quiet := cmp.Or(w.scenario.Quiet, 20*time.Minute)
 	w.moved = time.Now()
+	w.written, w.delivered, w.played = 0, 0, 0
 	early := min(earlyQuiet, quiet)
 	if w.undisturbed == nil {
 		early = quiet
@@ -235,24 +257,28 @@ func (w *world) settle(ctx context.Context) bool {
 			w.moved = time.Now()
 			continue
 		}
+		if !w.checkNow() {
+			return false
+		}
 		select {
 		case err := <-w.process.done:
 			w.process.done <- err
-			w.result.fail("ends", "the operator ended by itself: %.500v", err)
-			if w.undisturbed == nil {
-				w.result.fatal = fmt.Errorf("the operator ended by itself: %w", cmp.Or(err, errNil))
-			}
+			w.fails(fmt.Errorf("the operator ended by itself: %w", cmp.Or(err, errNil)))
 			return false
 		default:
-		}
-		if !w.checkNow() {
-			return false
 		}
 		w.holds = slices.DeleteFunc(w.holds, func(h *hold) bool { return h.left <= 0 || !time.Now().Before(h.until) || h.of != w.process })
 		if w.process.behind != 0 && !slices.ContainsFunc(w.holds, func(h *hold) bool { return h.verb == restartBehind }) {
 			w.process.behind = 0
 		}
 		if m := w.pick(); m != nil {
+			if now := time.Now(); now.After(w.deliveredAt) {
+				w.delivered, w.deliveredAt = 0, now
+			}
+			if w.delivered++; w.delivered > maxAtOnce {
+				w.fails(fmt.Errorf("the operator does not settle: it sends requests without a pause, the last one is %s %s", m.verb, w.alias(m.target)))
+				return false
+			}
 			w.deliver(m)
 			continue
 		}
@@ -263,6 +289,10 @@ func (w *world) settle(ctx context.Context) bool {
 			}
 		}
 		if w.play() {
+			if w.played++; w.played > maxWrites {
+				w.fails(errors.New("the players do not settle: one of them writes each time that it is called"))
+				return false
+			}
 			continue
 		}
 		still := time.Since(w.moved)
@@ -306,6 +336,7 @@ func (w *world) pick() *message {
 			cmp.Compare(a.class, b.class),
 			cmp.Compare(a.process.number, b.process.number),
 			cmp.Compare(a.target.gvr.Resource, b.target.gvr.Resource),
+			cmp.Compare(a.target.gvr.Group, b.target.gvr.Group),
 			cmp.Compare(a.seq, b.seq),
 			cmp.Compare(a.target.namespace, b.target.namespace),
 			cmp.Compare(a.target.name, b.target.name),
@@ -462,12 +493,19 @@ func (w *world) step() {
 	w.next++
 	w.tell("user: %s", step.Name)
 	if err := step.Do(w.server); err != nil {
-		w.result.fail("step "+step.Name, "step %d (%s) fails: %v", w.next, step.Name, err)
-		if w.undisturbed == nil {
-			w.result.fatal = fmt.Errorf("step %d (%s): %w", w.next, step.Name, err)
-		}
+		w.fails(fmt.Errorf("step %d (%s) fails: %w", w.next, step.Name, err))
 	}
+	w.learnNames()
 	w.moved = time.Now()
+}
+
+// fails notes that the run cannot go on as it should. An undisturbed run is then nothing to compare with.
+func (w *world) fails(err error) {
+	key, _, _ := strings.Cut(err.Error(), ":")
+	w.result.fail(key, "%.500v", err)
+	if w.undisturbed == nil {
+		w.result.fatal = err
+	}
 }
 
 // stepEarly lets the user act before the operator has settled, and reports whether that was possible. If
@@ -487,6 +525,7 @@ func (w *world) stepEarly() bool {
 	}
 	w.next++
 	w.tell("user: %s", step.Name)
+	w.learnNames()
 	w.moved = time.Now()
 	return true
 }
@@ -524,6 +563,7 @@ func (w *world) play() bool {
 	}
 	if end != now {
 		w.tell("the players act")
+		w.learnNames()
 	}
 	w.moved = time.Now()
 	return true
@@ -535,7 +575,31 @@ func (w *world) alias(t target) string {
 	return t.String()
 }
 
-func (w *world) aliasName(name string) string { return cmp.Or(w.aliases[name], name) }
+// learnNames notes the names that the server has generated for others than the operator.
+func (w *world) learnNames() {
+	objects := w.server.Objects()
+	slices.SortFunc(objects, func(a, b *reflectortest.StoredObject) int { return cmp.Compare(a.Version, b.Version) })
+	for _, o := range objects {
+		w.learnName(decode(o.JSON()).string("metadata", "generateName"), o.Name)
+	}
+}
+
+func (w *world) learnName(generated, name string) {
+	if generated != "" && strings.HasPrefix(name, generated) && w.generated[name] == "" {
+		alias := fmt.Sprintf("%s*%d", w.aliasName(generated), len(w.generated)+1)
+		w.generated[name] = generated
+		w.aliases = append([]string{name, alias}, w.aliases...)
+		w.aliasing = strings.NewReplacer(w.aliases...)
+	}
+}
+
+// aliasName replaces generated names, also within other names.
+func (w *world) aliasName(name string) string {
+	if w.aliasing == nil {
+		return name
+	}
+	return w.aliasing.Replace(name)
+}
 
 // refusal is the answer to a write that the schedule refuses.
 func refusal(what string, t target) *metav1.Status {
