@@ -16,13 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
 // cached is keep with caches.
-func cached(ctx context.Context, config *rest.Config) error {
+func cached(ctx context.Context, config *rest.Config) error { return cachedWith(ctx, config, keep) }
+
+func cachedWith(ctx context.Context, config *rest.Config, do act) error {
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -36,7 +39,7 @@ func cached(ctx context.Context, config *rest.Config) error {
 		if p == nil {
 			return reconcile.Result{}, nil
 		}
-		return reconcile.Result{}, keep(ctx, c, p)
+		return reconcile.Result{}, do(ctx, c, p)
 	}, reconcile.Owns(children, corev1.SchemeGroupVersion.WithKind("ConfigMap").GroupKind()))
 	return m.Run(ctx)
 }
@@ -143,4 +146,18 @@ func TestAStepThatHasAConditionDoesNotWaitForTheOperator(t *testing.T) {
 	collected := slices.Index(trace, "the garbage collector acts")
 	assert.Greater(t, made, deleted)
 	assert.Greater(t, collected, made, "the next step does not wait until the dependents are gone")
+}
+
+func TestAPanicThatTheManagerRecoversIsAFinding(t *testing.T) {
+	s := Scenario{Steps: life, Operator: func(ctx context.Context, config *rest.Config) error {
+		return cachedWith(ctx, config, func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+			err := keep(ctx, c, p)
+			if apierrors.IsConflict(err) {
+				panic("not thought of")
+			}
+			return err
+		})
+	}}
+	_, failures := Play(t, s, "fail create serviceaccounts default/a#1 with 409")
+	assert.Equal(t, []string{"the operator panics: not thought of"}, failures)
 }

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"sync"
 
+	controllerfailure "github.com/kubereflector/kubereflector/controller/internal/failure"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
 // handlers replaces apimachinery's handlers of panics and errors, which are package variables, while runs
-// play. Its handler of errors would also sleep until some time after the last error, which was in another
+// play, and hears of the panics that this library's controllers recover. Its handler of errors would also sleep until some time after the last error, which was in another
 // bubble, decades later.
 var handlers errorHandlers
 
@@ -35,6 +36,7 @@ func (h *errorHandlers) use(w *world) (end func()) {
 		utilruntime.ReallyCrash = false
 		utilruntime.ErrorHandlers = nil
 		utilruntime.PanicHandlers = []func(context.Context, any){h.note}
+		controllerfailure.PanicHook.Store(new(h.note))
 	}
 	h.worlds = append(h.worlds, w)
 	return func() {
@@ -43,6 +45,7 @@ func (h *errorHandlers) use(w *world) (end func()) {
 		h.worlds = slices.DeleteFunc(h.worlds, func(other *world) bool { return other == w })
 		if len(h.worlds) == 0 {
 			utilruntime.PanicHandlers, utilruntime.ErrorHandlers, utilruntime.ReallyCrash = h.panics, h.errors, h.crash
+			controllerfailure.PanicHook.Store(nil)
 		}
 	}
 }

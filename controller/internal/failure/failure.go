@@ -3,11 +3,16 @@ package failure
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
+
+// PanicHook, if set, hears of each panic of a handler, which is otherwise retried like an error. A
+// simulation sets it.
+var PanicHook atomic.Pointer[func(ctx context.Context, value any)]
 
 // Report logs a failure as one line at Error, and then calls the error handler of the user, which
 // may be nil. The logger's own stack trace would show this library, so the line has only the stack
@@ -22,6 +27,9 @@ func Report(ctx context.Context, logger *zap.Logger, message string, err *eventq
 	}
 	if panicked, ok := errors.AsType[*eventqueue.PanicError](err); ok {
 		fields = append(fields, zap.ByteString("handlerStack", panicked.Stack))
+		if hook := PanicHook.Load(); hook != nil {
+			(*hook)(ctx, panicked.Value)
+		}
 	}
 	logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error(message, fields...)
 	if handler == nil {
