@@ -127,7 +127,12 @@ func plain(value any, field string, names *strings.Replacer) any {
 		for i, item := range v {
 			v[i] = plain(item, field, names)
 		}
-		slices.SortStableFunc(v, func(a, b any) int { return strings.Compare(itemName(a), itemName(b)) })
+		slices.SortStableFunc(v, func(a, b any) int {
+			if field == "finalizers" { // a set
+				return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+			}
+			return strings.Compare(itemName(a), itemName(b))
+		})
 		return v
 	case string:
 		v = names.Replace(v)

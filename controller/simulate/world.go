@@ -98,8 +98,9 @@ const earlyQuiet = 30 * time.Second
 const bookmarkInterval = 4 * time.Minute
 
 // collectEvery is how long the garbage collector takes. Without it, an operator that has not yet seen a
-// deletion would fight with it.
-const collectEvery = time.Second
+// deletion would fight with it. It is longer than the random pause of client-go before it watches again,
+// so that the order of the two does not depend on chance.
+const collectEvery = 5 * time.Second
 
 func newWorld(t *testing.T, s *Scenario, dog *watchdog, undisturbed *result, line schedule) *world {
 	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(bookmarkInterval)}, s.Server...)
