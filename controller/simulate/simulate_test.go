@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The operators of these tests keep a ServiceAccount for each ConfigMap. They have no cache: every ten
+// The operators of these tests keep a ServiceAccount for each ConfigMap. They have no cache: every 25
 // seconds they list the ConfigMaps and act on each. Those with caches are in contrib/controllerruntime.
 type act func(ctx context.Context, c kubernetes.Interface, parent *corev1.ConfigMap) error
 
@@ -42,7 +42,7 @@ func polling(do act) func(context.Context, *rest.Config) error {
 				}
 			}
 			select {
-			case <-time.After(10 * time.Second):
+			case <-time.After(25 * time.Second):
 			case <-ctx.Done():
 				return nil
 			}

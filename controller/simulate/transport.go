@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -108,7 +109,7 @@ type process struct {
 
 	known  map[target]version // the newest version of each object that an answer or an event has shown
 	cached map[target]version // the same, of reads and watches only
-	behind uint64             // lists at version "0" show the state of this version, if it is not 0
+	behind atomic.Uint64      // lists at version "0" show the state of this version, if it is not 0
 }
 
 // A version is what tells one state of an object from another.
@@ -165,8 +166,8 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		return p.serve(r, body), nil
 	case r.Method == http.MethodPost && t.name == "":
 		t.name = nameIn(body)
-	case parsed.Verb == "list" && p.behind != 0 && parsed.Query.Get("resourceVersion") == "0":
-		r = atVersion(r, p.behind)
+	case parsed.Verb == "list" && p.behind.Load() != 0 && parsed.Query.Get("resourceVersion") == "0":
+		r = atVersion(r, p.behind.Load())
 	}
 	m := &message{class: request, process: p, verb: parsed.Verb, target: t}
 	v, err := p.world.wait(r.Context(), m)

@@ -167,7 +167,8 @@ func (w *world) start(ctx context.Context) {
 		p.number = w.process.number + 1
 	}
 	if w.restart != nil {
-		p.behind, w.restart = *w.restart, nil
+		p.behind.Store(*w.restart)
+		w.restart = nil
 		w.holds = append(w.holds, &hold{clause: clause{verb: restartBehind, what: everything}, left: maxWrites, until: time.Now().Add(maxHold), of: p})
 	}
 	w.process = p
@@ -269,8 +270,8 @@ func (w *world) settle(ctx context.Context) bool {
 		default:
 		}
 		w.holds = slices.DeleteFunc(w.holds, func(h *hold) bool { return h.left <= 0 || !time.Now().Before(h.until) || h.of != w.process })
-		if w.process.behind != 0 && !slices.ContainsFunc(w.holds, func(h *hold) bool { return h.verb == restartBehind }) {
-			w.process.behind = 0
+		if w.process.behind.Load() != 0 && !slices.ContainsFunc(w.holds, func(h *hold) bool { return h.verb == restartBehind }) {
+			w.process.behind.Store(0)
 		}
 		if m := w.pick(); m != nil {
 			if now := time.Now(); now.After(w.deliveredAt) {

@@ -36,6 +36,9 @@ func pairs() []pair {
 func TestSimulateFindsTheBug(t *testing.T) {
 	for _, p := range pairs() {
 		t.Run(p.name, func(t *testing.T) {
+			if most != 0 {
+				t.Skip("SKIPPED under the race detector: TestALineFailsInTheSameWayEachTime plays the line")
+			}
 			findings := simulate.Find(t, p.version(true))
 			at := slices.IndexFunc(findings, func(f simulate.Finding) bool {
 				return f.Line == p.line || slices.Contains(f.Others, p.line)
@@ -49,7 +52,11 @@ func TestSimulateFindsTheBug(t *testing.T) {
 
 func TestSimulateFindsNothingInTheCorrectOperator(t *testing.T) {
 	for _, p := range pairs() {
-		t.Run(p.name, func(t *testing.T) { simulate.Explore(t, p.version(false)) })
+		t.Run(p.name, func(t *testing.T) {
+			correct := p.version(false)
+			correct.Most = most
+			simulate.Explore(t, correct)
+		})
 	}
 }
 
