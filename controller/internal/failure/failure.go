@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// PanicHook, if set, hears of each panic of a handler, which is otherwise retried like an error. A
+// PanicHook hears of each panic of a handler, which is otherwise retried like an error. It may be nil. A
 // simulation sets it.
 var PanicHook atomic.Pointer[func(ctx context.Context, value any)]
 
