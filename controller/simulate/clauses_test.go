@@ -161,3 +161,13 @@ func TestAPanicThatTheManagerRecoversIsAFinding(t *testing.T) {
 	_, failures := Play(t, s, "fail create serviceaccounts default/a#1 with 409")
 	assert.Equal(t, []string{"the operator panics: not thought of"}, failures)
 }
+
+func TestTheCollectorActsWhileEventsAreHeld(t *testing.T) {
+	const create = "create serviceaccounts default/a#1"
+	s := Scenario{Operator: cached, Steps: []Step{Create(parent("color", "red")), Delete(parent())}}
+	trace, failures := Play(t, s, "hold * from "+create+" for 30s; step after "+create)
+	assert.Empty(t, failures)
+	collected, seen := slices.Index(trace, "the garbage collector acts"), slices.Index(trace, "p0 event ADDED serviceaccounts default/a")
+	require.GreaterOrEqual(t, collected, 0)
+	assert.Greater(t, seen, collected, "it takes five seconds, and the hold thirty")
+}

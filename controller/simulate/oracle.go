@@ -129,10 +129,10 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 		}
 		return
 	}
-	prior := w.server.At(t.gvr, t.namespace, t.name, before)
 	if m.verb == "deletecollection" {
 		return
 	}
+	prior := w.server.At(t.gvr, t.namespace, t.name, before)
 	if prior == nil {
 		if !w.dangles(o.Metadata) { // by an apply
 			w.result.created[groupName(w.alias(t))]++
@@ -267,9 +267,8 @@ type annotation struct{ uid string }
 
 const annotationKey = "simulate.kubereflector/another-client"
 
-// annotate plays another client that annotates an object of the operator. It reports whether there is one.
-func (w *world) annotate(t target) bool {
-	found := false
+// annotate plays another client that annotates an object of the operator.
+func (w *world) annotate(t target) {
 	generated, prefix := strings.CutSuffix(t.name, "*")
 	for _, o := range w.server.Objects() {
 		if o.GVR != t.gvr || o.Namespace != t.namespace || o.Name != t.name && !(prefix && strings.HasPrefix(o.Name, generated)) {
@@ -287,8 +286,6 @@ func (w *world) annotate(t target) bool {
 			continue
 		}
 		w.annotated = append(w.annotated, annotation{o.UID})
-		found = true
 	}
 	w.moved = time.Now()
-	return found
 }

@@ -10,9 +10,9 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// handlers replaces apimachinery's handlers of panics and errors, which are package variables, while runs
-// play, and hears of the panics that this library's controllers recover. Its handler of errors would also sleep until some time after the last error, which was in another
-// bubble, decades later.
+// handlers replaces apimachinery's handlers of panics and errors while runs play, because these are package
+// variables: the one for errors sleeps until some time after the last error, and that was in another bubble,
+// whose time was decades later. It also hears of the panics that this library's controllers recover.
 var handlers errorHandlers
 
 type errorHandlers struct {

@@ -61,8 +61,6 @@ type Scenario struct {
 	// Most bounds the schedules of one exploration, so that a test of an operator with many writes stays
 	// short: every n-th one is played. 0 plays all.
 	Most int
-	// Latency is the time that a write takes. The default is 10 ms.
-	Latency time.Duration
 
 	traced bool
 }

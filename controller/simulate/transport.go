@@ -29,9 +29,7 @@ type message struct {
 	process *process
 	target  target
 	verb    string        // of a request or its answer; the type of an event
-	stream  *watchStream  // of an event
-	seq     int           // of an event in its stream
-	count   int           // of a write's answer: see world.counts
+	seq     int           // of an event in its watch
 	seen    func()        // notes what the process knows once it has this message
 	verdict chan *verdict // capacity 1
 }
@@ -202,7 +200,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		seen() // the process has sent it, so it is no other client's
 		return statusResponse(r, &metav1.Status{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout, Message: "simulate: the answer was lost"}), nil
 	}
-	if _, err := p.world.wait(r.Context(), &message{class: answer, process: p, verb: parsed.Verb, target: t, count: m.count, seen: seen}); err != nil {
+	if _, err := p.world.wait(r.Context(), &message{class: answer, process: p, verb: parsed.Verb, target: t, seen: seen}); err != nil {
 		return nil, err
 	}
 	return response, nil
@@ -316,7 +314,7 @@ func (s *watchStream) Write(line []byte) (int, error) {
 	meta := frame.Object.Metadata
 	s.seq++
 	t := target{gvr: s.target.gvr, namespace: meta.Namespace, name: meta.Name}
-	m := &message{class: event, process: s.process, verb: frame.Type, target: t, stream: s, seq: s.seq}
+	m := &message{class: event, process: s.process, verb: frame.Type, target: t, seq: s.seq}
 	if frame.Type != bookmark && frame.Type != "ERROR" {
 		m.seen = func() { s.process.know(t, meta, true) }
 	}

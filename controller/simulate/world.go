@@ -308,13 +308,16 @@ func (w *world) settle(ctx context.Context) bool {
 			early = quiet
 		}
 		left := early - still
+		if left <= 0 {
+			left = quiet // only a hold keeps the run from being settled, and it ends before
+		}
 		for _, at := range []time.Time{w.collect, w.playAgain} {
 			if !at.IsZero() {
 				left = min(left, time.Until(at))
 			}
 		}
 		for _, h := range w.holds {
-			left = min(max(left, time.Minute), time.Until(h.until))
+			left = min(left, time.Until(h.until))
 		}
 		timer := time.NewTimer(max(left, time.Millisecond))
 		select {
@@ -402,8 +405,7 @@ func (w *world) deliver(m *message) {
 func (w *world) deliverWrite(m *message) {
 	name := m.verb + " " + w.alias(m.target)
 	w.counts[name]++
-	m.count = w.counts[name]
-	id := fmt.Sprintf("%s#%d", name, m.count)
+	id := fmt.Sprintf("%s#%d", name, w.counts[name])
 	w.result.last = id
 	w.written++
 	w.before[id] = w.server.ResourceVersion()
@@ -413,15 +415,15 @@ func (w *world) deliverWrite(m *message) {
 	for _, h := range w.holds {
 		h.left--
 	}
-	latency := cmp.Or(w.scenario.Latency, 10*time.Millisecond)
+	latency := 10 * time.Millisecond // without any, a loop that writes the time would stand still
 	if slices.ContainsFunc(w.schedule, func(c clause) bool { return c.verb == slow }) {
 		latency = 1100 * time.Millisecond
 	}
 	time.Sleep(latency)
 	synctest.Wait()
-	w.noteWrite(m, id)
+	w.tell("p%d %s", m.process.number, id)
 	v := &verdict{}
-	var after []func() bool
+	var after []func()
 	for i, c := range w.schedule {
 		if w.fired[i] || c.at != id || c.verb == restartBehind {
 			continue
@@ -454,9 +456,9 @@ func (w *world) deliverWrite(m *message) {
 		case stepBefore:
 			w.stepEarly()
 		case stepAfter:
-			after = append(after, w.stepEarly)
+			after = append(after, func() { w.stepEarly() })
 		case annotateAfter:
-			after = append(after, func() bool { return w.annotate(m.target) })
+			after = append(after, func() { w.annotate(m.target) })
 		}
 	}
 	for _, f := range w.failing {
@@ -625,12 +627,6 @@ func refusal(what string, t target) *metav1.Status {
 func (w *world) note(m *message, what string) {
 	if w.scenario.traced {
 		w.tell("p%d %s", m.process.number, strings.TrimSpace(fmt.Sprintf("%s %s %s", what, m.verb, w.alias(m.target))))
-	}
-}
-
-func (w *world) noteWrite(m *message, id string) {
-	if w.scenario.traced {
-		w.tell("p%d %s", m.process.number, id)
 	}
 }
 
