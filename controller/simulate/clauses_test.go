@@ -2,11 +2,14 @@ package simulate
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
@@ -18,8 +21,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
 // cached is keep with caches.
@@ -42,6 +49,182 @@ func cachedWith(ctx context.Context, config *rest.Config, do act) error {
 		return reconcile.Result{}, do(ctx, c, p)
 	}, reconcile.Owns(children, corev1.SchemeGroupVersion.WithKind("ConfigMap").GroupKind()))
 	return m.Run(ctx)
+}
+
+// elected is the operator under client-go's election, whose process ends when it has lost the lease.
+func elected(do func(context.Context, *rest.Config) error) func(context.Context, *rest.Config) error {
+	return func(ctx context.Context, config *rest.Config) error {
+		c, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
+		defer cancel()
+		ended := make(chan error, 1)
+		started := false
+		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Lock: &resourcelock.LeaseLock{
+				LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "keeper"}, Client: c.CoordinationV1(),
+				LockConfig: resourcelock.ResourceLockConfig{Identity: rand.Text()},
+			},
+			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(ctx context.Context) { started = true; ended <- do(ctx, config) },
+				OnStoppedLeading: func() {},
+			},
+		})
+		if err != nil {
+			return err
+		}
+		elector.Run(ctx)
+		if !started {
+			return nil
+		}
+		return <-ended
+	}
+}
+
+// warm runs the caches of [cachedWith] in each process, and do in the leader.
+func warm(do act) func(context.Context, *rest.Config) error {
+	return func(ctx context.Context, config *rest.Config) error {
+		c, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		parents := informer.New(c.CoreV1().ConfigMaps("default"), informer.WithLogger(zap.NewNop()))
+		m := manager.New(nil, manager.WithLogger(zap.NewNop()))
+		m.Add(parents)
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(ctx) }()
+		err = elected(func(ctx context.Context, _ *rest.Config) error {
+			for {
+				for _, p := range parents.Cache().All() {
+					if err := do(ctx, c, p); errors.Is(err, errGivenUp) {
+						return err
+					}
+				}
+				select {
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+					return nil
+				}
+			}
+		})(ctx, config)
+		cancel()
+		return errors.Join(err, <-ended)
+	}
+}
+
+// inOrder requires lines of a trace that begin like this, in this order.
+func inOrder(t *testing.T, trace []string, want ...string) {
+	t.Helper()
+	rest := trace
+	for _, one := range want {
+		at := slices.IndexFunc(rest, func(line string) bool { return strings.HasPrefix(line, one) })
+		require.GreaterOrEqual(t, at, 0, "%q is missing, or comes too early, in\n%s", one, strings.Join(trace, "\n"))
+		rest = rest[at+1:]
+	}
+}
+
+func TestASecondProcessTakesOver(t *testing.T) {
+	s := Scenario{Operator: warm(keep), Steps: life}
+	const create, update = "create serviceaccounts default/a#1", "update serviceaccounts default/a#1"
+	for line, want := range map[string][]string{
+		// It begins after the first process has settled, so its list has the ConfigMap before any event.
+		"crash after " + create + "; standby behind " + create: {
+			"p1 watch configmaps default/", "user: create", "p1 event ADDED configmaps default/a", "p0 " + create, "  ** standby", "p1 get serviceaccounts default/a", "user: change", "p1 event MODIFIED configmaps default/a", "p1 " + update,
+		},
+		// Its cache is as before the change, so it undoes the first process's update until the event comes.
+		"crash after " + update + "; standby behind " + create: {
+			"p0 " + create, "  ** standby", "user: change", "p0 " + update, "p1 update serviceaccounts default/a#2", "p1 event MODIFIED configmaps default/a", "p1 update serviceaccounts default/a#3", "user: delete",
+		},
+		"stop after " + create + "; standby behind " + create: {"p1 event ADDED configmaps default/a", "p0 " + create, "p1 get serviceaccounts default/a", "user: change", "p1 " + update},
+		"lease lost at " + create:                             {"p0 " + create, "p1 get serviceaccounts default/a", "user: change", "p1 " + update},
+		"stop after " + create:                                {"p0 " + create, "p1 watch configmaps default/", "p1 get serviceaccounts default/a", "user: change", "p1 " + update},
+	} {
+		t.Run(line, func(t *testing.T) {
+			trace, failures := Play(t, s, line)
+			assert.Empty(t, failures)
+			inOrder(t, trace, want...)
+			after := trace[slices.IndexFunc(trace, func(l string) bool { return strings.HasPrefix(l, want[len(want)-1]) }):]
+			assert.False(t, slices.ContainsFunc(after, func(l string) bool { return strings.HasPrefix(l, "p0 ") }), "the first process has ended")
+		})
+	}
+	assert.Empty(t, Find(t, s))
+}
+
+func TestAStandbyNeedsAnElection(t *testing.T) {
+	_, failures := Play(t, Scenario{Operator: cached, Steps: life}, "lease lost at create serviceaccounts default/a#1")
+	require.NotEmpty(t, failures)
+	assert.Contains(t, failures[0], "there is no standby: the operator holds no Lease")
+}
+
+func TestAProcessThatActsWithoutItsLeaseIsAFinding(t *testing.T) {
+	s := Scenario{Steps: life, Operator: func(ctx context.Context, config *rest.Config) error {
+		// What a leader has begun does not end with its term.
+		return elected(func(context.Context, *rest.Config) error { return cached(ctx, config) })(ctx, config)
+	}}
+	const line = "lease lost at create serviceaccounts default/a#1"
+	_, failures := Play(t, s, line)
+	require.NotEmpty(t, failures)
+	assert.Equal(t, "a process writes after it has lost its lease and another process has it: update serviceaccounts default/a", failures[0])
+}
+
+func TestARestoredServerHasLostWrites(t *testing.T) {
+	const create, update = "create serviceaccounts default/a#1", "update serviceaccounts default/a#1"
+	s := Scenario{Operator: cached, Steps: life}
+	trace, failures := Play(t, s, "restore before "+update)
+	assert.Empty(t, failures)
+	inOrder(t, trace, "p0 "+create, "user: change", "p0 "+update, "the server comes back from the backup", "p1 update serviceaccounts default/a#2", "user: delete")
+	trace, failures = Play(t, s, "restore before "+create)
+	assert.Empty(t, failures, "a second creation is right")
+	inOrder(t, trace, "p0 "+create, "the server comes back from the backup", "p1 create serviceaccounts default/a#2", "user: change")
+}
+
+func TestACompactedServerHasNoHistory(t *testing.T) {
+	var failures []string
+	read := func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		if err := keep(ctx, c, p); err != nil || p.Data["color"] != "blue" {
+			return err
+		}
+		w, err := c.CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{ResourceVersion: "1"})
+		if err != nil {
+			return err
+		}
+		defer w.Stop()
+		if first := <-w.ResultChan(); first.Type == apiwatch.Error {
+			panic(apierrors.FromObject(first.Object))
+		}
+		return nil
+	}
+	_, failures = Play(t, Scenario{Operator: func(ctx context.Context, config *rest.Config) error { return cachedWith(ctx, config, read) }, Steps: life}, compact)
+	require.NotEmpty(t, failures)
+	assert.Contains(t, failures[0], "too old resource version")
+}
+
+func TestAWriteThatTheServerRefusesIsNotDisturbed(t *testing.T) {
+	s := Scenario{Steps: life[:1], Operator: func(ctx context.Context, config *rest.Config) error {
+		return cachedWith(ctx, config, func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+			_, err := c.CoreV1().ServiceAccounts("default").Create(ctx, child(p), metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				return nil
+			}
+			return err
+		})
+	}}
+	trace, failures := Play(t, s, "crash after create serviceaccounts default/b#1")
+	inOrder(t, trace, "p0 create serviceaccounts default/a#2")
+	require.Len(t, failures, 1)
+	assert.Contains(t, failures[0], `the writes of the undisturbed run are ["create serviceaccounts default/a#1"]`)
+}
+
+func TestTwoStepsComeDuringOneWrite(t *testing.T) {
+	const create = "create serviceaccounts default/a#1"
+	trace, failures := Play(t, Scenario{Operator: cached, Steps: life}, "step before "+create+"; step before "+create)
+	assert.Empty(t, failures)
+	inOrder(t, trace, "p0 "+create, "user: change ConfigMap default/a", "user: delete ConfigMap default/a", "p0 event")
 }
 
 // TestEachClauseDoesWhatItSays looks for lines of the trace, in this order.
@@ -72,12 +255,7 @@ func TestEachClauseDoesWhatItSays(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			trace, failures := Play(t, s, line)
 			assert.Empty(t, failures)
-			rest := trace
-			for _, one := range want {
-				at := slices.IndexFunc(rest, func(line string) bool { return strings.HasPrefix(line, one) })
-				require.GreaterOrEqual(t, at, 0, "%q is missing, or comes too early, in\n%s", one, strings.Join(trace, "\n"))
-				rest = rest[at+1:]
-			}
+			inOrder(t, trace, want...)
 			switch {
 			case strings.HasPrefix(line, "crash before"), strings.HasPrefix(line, "fail"):
 				stored := slices.Index(trace, "p0 "+create)

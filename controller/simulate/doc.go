@@ -33,6 +33,7 @@
 // for example "update sites/status default/a#2": the second such write of the run.
 //
 //	crash before W, crash after W     the process ends there; the next one starts with an empty cache
+//	stop after W                      its context ends there, as at a rolling update
 //	fail W with A                     the server refuses it: A is 409, 429, 500 or denied
 //	fail W with A for 10m             it refuses each such write for that long
 //	lose W                            the write is stored, and the operator gets 504 Timeout instead of the answer
@@ -43,7 +44,16 @@
 //	steps N and N+1 together          the user does both at once
 //	annotate after W                  another client annotates the object
 //	slow                              each write takes over a second
+//	compact                           the server has no history: a watch cannot begin in the past
+//	restore before W                  once the operator has settled, the server returns to the state before W,
+//	                                  from a backup, and the operator restarts
 //	crash after V; restart behind W   the next process lists a state from before W; see Scenario.OldServers
+//	crash after V; standby behind W   a second process, which waited with warm caches, takes over when the lease
+//	                                  expires; it gets the events of W and later ten seconds after that
+//	stop after V; standby behind W    the same, but the first process can release its lease
+//	lease lost at W                   the process cannot renew its lease, and a second one takes over
+//
+// The last three are for operators that hold a Lease.
 //
 // # What is a finding
 //
@@ -56,6 +66,7 @@
 //     removes the annotation of annotate.
 //   - A deletion without a precondition removes another object than the cache showed.
 //   - An object is created or deleted more often than undisturbed.
+//   - A process writes after it has lost its lease and another process has it.
 //   - Requests, or writes that change nothing, are a multiple of those of the undisturbed run.
 //   - While a write fails for long, it is tried more often than once a second.
 //   - Scenario.Invariant fails, or Scenario.Outside differs.

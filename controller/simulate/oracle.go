@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,9 @@ type failure struct{ key, text string }
 
 // result is what a run has shown.
 type result struct {
-	writes   []string // up to the first crash: where others can be disturbed
+	writes   []string // up to the first crash, without refused ones: where others can be disturbed
+	steps    []int    // of each of them, the step before it; 0 is none
+	elects   bool     // the operator writes leases
 	watched  []string // resources
 	after    map[int]state
 	requests int
@@ -32,6 +35,7 @@ type result struct {
 	missed   []clause // that never happened
 	doubtful bool     // a panic may be that of a run beside this one
 	retried  bool     // a failure lasts, so more requests than undisturbed are right
+	restored bool     // the server has lost writes, so they are right a second time
 	fatal    error    // the run cannot be what others are compared with
 	last     string   // write
 	trace    []string
@@ -61,7 +65,7 @@ func (r *result) compare(s *Scenario, undisturbed *result) []failure {
 		now, count map[string]int
 	}{{"created", r.created, undisturbed.created}, {"deleted", r.deleted, undisturbed.deleted}} {
 		for _, object := range slices.Sorted(maps.Keys(kind.now)) {
-			if n, usual := kind.now[object], kind.count[object]; n > usual {
+			if n, usual := kind.now[object], kind.count[object]; n > usual && !r.restored {
 				r.fail(kind.verb+" "+kindOf(object), "%s was %s %d times, undisturbed %d times", object, kind.verb, n, usual)
 			}
 		}
@@ -108,7 +112,31 @@ func (w *world) checkPanics() {
 		w.result.fail("panic "+value, "the operator panics: %s", value)
 	}
 	w.panics = nil
+	if w.overlap != "" {
+		w.result.fail("two leaders", "a process writes after it has lost its lease and another process has it: %s", w.overlap)
+	}
 	w.result.doubtful = w.doubtful
+}
+
+// checkLeader requires that a process that has lost its lease writes nothing once another one has it.
+func (w *world) checkLeader(m *message) {
+	if !m.process.cutOff.Load() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.processes {
+		if p != m.process && p.leads.Load() != 0 {
+			w.overlap = cmp.Or(w.overlap, m.verb+" "+m.target.String())
+		}
+	}
+}
+
+// refused takes a write that the server has refused from the places where others are disturbed.
+func (w *world) refused(m *message) {
+	if i := slices.Index(w.result.writes, m.id); i >= 0 {
+		w.result.writes, w.result.steps = slices.Delete(w.result.writes, i, i+1), slices.Delete(w.result.steps, i, i+1)
+	}
 }
 
 // checkWrite compares a stored write with what its process had read.

@@ -35,10 +35,15 @@ const (
 	together      = "steps"
 	annotateAfter = "annotate after"
 	slow          = "slow"
+	stopAfter     = "stop after"
+	standbyBehind = "standby behind"
+	leaseLost     = "lease lost at"
+	compact       = "compact"
+	restoreBefore = "restore before"
 )
 
 // atOnly are the verbs that a write follows.
-var atOnly = []string{crashBefore, crashAfter, lose, restartBehind, stepBefore, stepAfter, annotateAfter}
+var atOnly = []string{crashBefore, crashAfter, stopAfter, lose, restartBehind, standbyBehind, leaseLost, restoreBefore, stepBefore, stepAfter, annotateAfter}
 
 func (c clause) String() string {
 	switch c.verb {
@@ -57,8 +62,8 @@ func (c clause) String() string {
 		return fmt.Sprintf("expire %s at %s", c.what, c.at)
 	case together:
 		return fmt.Sprintf("steps %d and %d together", c.n, c.n+1)
-	case slow:
-		return slow
+	case slow, compact:
+		return c.verb
 	default:
 		return c.verb + " " + c.at
 	}
@@ -108,9 +113,9 @@ func parseClause(text string) (clause, error) {
 	}
 	verb, rest, _ := strings.Cut(text, " ")
 	switch verb {
-	case slow:
+	case slow, compact:
 		if rest == "" {
-			return clause{verb: slow}, nil
+			return clause{verb: verb}, nil
 		}
 	case together:
 		c := clause{verb: together}
@@ -159,7 +164,7 @@ func parseClause(text string) (clause, error) {
 		}
 		return c, checkWrite(text, c.at)
 	}
-	return clause{}, fmt.Errorf("simulate: %.200q is no clause: one begins with %s, hold, expire, fail, slow or steps", text, strings.Join(atOnly, ", "))
+	return clause{}, fmt.Errorf("simulate: %.200q is no clause: one begins with %s, hold, expire, fail, slow, compact or steps", text, strings.Join(atOnly, ", "))
 }
 
 // checkWrite requires a write as the trace shows it: VERB RESOURCE NAMESPACE/NAME#COUNT.
@@ -181,17 +186,21 @@ func (s *Scenario) disturbances(undisturbed *result) []schedule {
 	var all []schedule
 	add := func(clauses ...clause) { all = append(all, clauses) }
 	add(clause{verb: slow})
+	add(clause{verb: compact})
 	for n := 1; n < len(s.Steps); n++ {
 		add(clause{verb: together, n: n})
 	}
 	for _, at := range undisturbed.writes {
-		for _, verb := range []string{crashBefore, crashAfter, lose, stepBefore, stepAfter, annotateAfter} {
+		for _, verb := range []string{crashBefore, crashAfter, stopAfter, lose, stepBefore, stepAfter, annotateAfter, restoreBefore} {
 			add(clause{verb: verb, at: at})
 		}
+		add(clause{verb: stepBefore, at: at}, clause{verb: stepBefore, at: at}) // for example a deletion, and a creation under the same name
 		for _, answer := range answers {
 			add(clause{verb: fail, at: at, what: answer})
 		}
-		add(clause{verb: fail, at: at, what: "500", since: 10 * time.Minute})
+		for _, answer := range []string{"500", "denied"} {
+			add(clause{verb: fail, at: at, what: answer, since: 10 * time.Minute})
+		}
 		for _, resource := range undisturbed.watched {
 			add(clause{verb: expire, at: at, what: resource})
 			for _, n := range []int{1, 2, 5} {
@@ -202,6 +211,9 @@ func (s *Scenario) disturbances(undisturbed *result) []schedule {
 		}
 		add(clause{verb: holdEvents, at: at, what: everything, n: 3})
 	}
+	if undisturbed.elects {
+		all = append(all, takeovers(undisturbed)...)
+	}
 	if s.OldServers {
 		for i, at := range undisturbed.writes {
 			for _, earlier := range undisturbed.writes[:i+1] {
@@ -210,6 +222,37 @@ func (s *Scenario) disturbances(undisturbed *result) []schedule {
 		}
 	}
 	return all
+}
+
+// takeovers are the schedules in which a second process takes over. Its caches are behind the last write
+// of the first process, or behind everything that was written since a step.
+func takeovers(undisturbed *result) []schedule {
+	var all []schedule
+	var begins []string // the first write after each step
+	for i, at := range undisturbed.writes {
+		if undisturbed.steps[i] == 0 {
+			continue // there is no second process before the first step
+		}
+		if i == 0 || undisturbed.steps[i] != undisturbed.steps[i-1] {
+			begins = append(begins, at)
+		}
+		for _, behind := range slices.Compact(append(slices.Clone(begins), at)) {
+			for _, end := range []string{crashAfter, stopAfter} {
+				all = append(all, schedule{{verb: end, at: at}, {verb: standbyBehind, at: behind}})
+			}
+		}
+		all = append(all, schedule{{verb: leaseLost, at: at}})
+	}
+	return all
+}
+
+// standby reports whether a second process runs beside the first.
+func (s schedule) standby() bool {
+	return slices.ContainsFunc(s, func(c clause) bool { return c.verb == standbyBehind || c.verb == leaseLost })
+}
+
+func (s schedule) has(verb string) bool {
+	return slices.ContainsFunc(s, func(c clause) bool { return c.verb == verb })
 }
 
 // everything is a hold's resource for all of them.

@@ -13,7 +13,11 @@ func TestALineIsReadAsItIsWritten(t *testing.T) {
 	const at = "update sites/status default/a#2"
 	for _, line := range []string{
 		"slow",
+		"compact",
 		"crash before " + at,
+		"stop after create pods default/a-*#1; standby behind " + at,
+		"lease lost at " + at,
+		"restore before " + at,
 		"crash after create pods default/a-*#1; restart behind " + at,
 		"lose delete nodes n#1",
 		"step before " + at + "; step after " + at,
@@ -39,7 +43,10 @@ func TestALineIsReadAsItIsWritten(t *testing.T) {
 
 func TestEachScheduleOfAnExplorationIsALine(t *testing.T) {
 	s := Scenario{Steps: make([]Step, 3), OldServers: true}
-	all := s.disturbances(&result{writes: []string{"create pods default/a#1", "update sites/status default/a#1"}, watched: []string{"pods", "sites"}})
+	all := s.disturbances(&result{
+		writes: []string{"create leases default/a#1", "create pods default/a#1", "update sites/status default/a#1", "delete pods default/a#1"}, steps: []int{0, 1, 1, 2},
+		watched: []string{"pods", "sites"}, elects: true,
+	})
 	seen := map[string]bool{}
 	for _, one := range all {
 		line := one.String()
@@ -49,10 +56,16 @@ func TestEachScheduleOfAnExplorationIsALine(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, one, read)
 	}
-	for _, line := range []string{"steps 2 and 3 together", "restart behind create pods default/a#1", "with 500 for 10m", "expire sites at"} {
+	for _, line := range []string{"steps 2 and 3 together", "restart behind create pods default/a#1", "with 500 for 10m", "expire sites at",
+		"crash after delete pods default/a#1; standby behind create pods default/a#1", "stop after create pods default/a#1; standby behind create pods default/a#1", "lease lost at create pods default/a#1",
+	} {
 		assert.True(t, strings.Contains(join(all), line), line)
 	}
 	assert.NotContains(t, join(all), "steps 3 and 4")
+	assert.NotContains(t, join(all), "lease lost at create leases default/a#1", "there is no second process before the first step")
+	assert.NotContains(t, join(all), "standby behind update sites/status default/a#1; standby", "it is behind the last write, or all since a step")
+	alone := s.disturbances(&result{writes: []string{"create pods default/a#1"}, steps: []int{1}})
+	assert.NotContains(t, join(alone), "standby", "without a lease, both processes would act")
 	assert.Len(t, thin(all, 10), 10)
 	assert.Equal(t, all, thin(all, 0))
 	assert.Equal(t, all, thin(all, len(all)))

@@ -32,6 +32,7 @@ type message struct {
 	seq     int           // of an event in its watch
 	seen    func()        // notes what the process knows once it has this message
 	verdict chan *verdict // capacity 1
+	id      string        // of a write, as lines name it
 }
 
 // class orders the messages that wait at the same time. Events come first, so that the undisturbed run
@@ -86,6 +87,10 @@ func (t target) unscheduled() bool {
 	return false
 }
 
+func (t target) isLease() bool {
+	return t.gvr.Group == "coordination.k8s.io" && t.gvr.Resource == "leases"
+}
+
 func isWrite(verb string) bool {
 	switch verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -108,6 +113,11 @@ type process struct {
 	known  map[target]version // the newest version of each object that an answer or an event has shown
 	cached map[target]version // the same, of reads and watches only
 	behind atomic.Uint64      // lists at version "0" show the state of this version, if it is not 0
+
+	stop     context.CancelFunc // ends the context of Operator
+	stopping time.Time          // when it was called, if it was
+	leads    atomic.Int64       // when the process got a lease, in nanoseconds, or 0
+	cutOff   atomic.Bool        // its requests for leases fail
 }
 
 // A version is what tells one state of an object from another.
@@ -160,6 +170,8 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case parsed.Verb == "watch":
 		return p.watch(r, t)
+	case t.isLease():
+		return p.lease(r, parsed.Verb, body), nil
 	case t.unscheduled():
 		return p.serve(r, body), nil
 	case r.Method == http.MethodPost && t.name == "":
@@ -168,6 +180,9 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = atVersion(r, p.behind.Load())
 	}
 	m := &message{class: request, process: p, verb: parsed.Verb, target: t}
+	if isWrite(m.verb) {
+		p.world.checkLeader(m)
+	}
 	v, err := p.world.wait(r.Context(), m)
 	if err != nil {
 		return nil, err
@@ -186,6 +201,8 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	writes := isWrite(parsed.Verb)
 	if writes && response.StatusCode < 300 {
 		p.world.checkWrite(m, r.Header.Get("Content-Type"), before, body, content)
+	} else if writes {
+		p.world.refused(m)
 	}
 	seen := func() {
 		if response.StatusCode < 300 {
@@ -204,6 +221,25 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return response, nil
+}
+
+// lease lets the server answer a request for a lease, unless the process is cut off from its lease.
+func (p *process) lease(r *http.Request, verb string, body []byte) *http.Response {
+	if p.cutOff.Load() {
+		return statusResponse(r, &metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "simulate: the lease is lost"})
+	}
+	response := p.serve(r, body)
+	if isWrite(verb) && response.StatusCode < 300 {
+		content, _ := io.ReadAll(response.Body) // of a recorder: it cannot fail
+		response.Body = io.NopCloser(bytes.NewReader(content))
+		var lease struct {
+			Spec struct{ HolderIdentity string }
+		}
+		if json.Unmarshal(content, &lease) == nil && lease.Spec.HolderIdentity != "" && p.leads.CompareAndSwap(0, time.Now().UnixNano()) {
+			p.world.wake()
+		}
+	}
+	return response
 }
 
 // serve lets the server answer at once.

@@ -27,7 +27,6 @@ type world struct {
 	schedule schedule
 	fired    []bool // by clause
 	server   *reflectortest.Server
-	process  *process
 	watchdog *watchdog
 	result   *result
 	// undisturbed is the run to compare with, or nil in the undisturbed run itself.
@@ -36,6 +35,9 @@ type world struct {
 	mu      sync.Mutex
 	waiting []*message // guarded by mu
 	panics  []string   // guarded by mu
+	overlap string     // a write of a process that has lost its lease; guarded by mu
+	// processes are those that live, in the order of their start; the driver writes them under mu.
+	processes []*process
 	// doubtful means that a panic may be another run's; guarded by mu.
 	doubtful bool
 	arrived  chan struct{} // has an element when a message was added; capacity 1
@@ -50,6 +52,8 @@ type world struct {
 	expired   map[string]bool // resources whose next event is a 410 instead
 	annotated []annotation
 	restart   *uint64 // the version that the next process lags behind
+	backup    uint64  // the version to which the server returns once the operator has settled, or 0
+	started   int     // processes
 
 	next        int       // step
 	moved       time.Time // when something was written last
@@ -67,8 +71,8 @@ type world struct {
 // A hold keeps the events of a resource from a process.
 type hold struct {
 	clause
-	left  int
-	until time.Time
+	left  int       // writes
+	until time.Time // never, if it is zero: the process is a standby that has not yet taken over
 	of    *process
 }
 
@@ -89,6 +93,9 @@ const (
 
 // maxHold ends a hold by writes: the operator may wait for an event without writing.
 const maxHold = 10 * time.Second
+
+// grace is how long a process may take to end by itself, as in a Pod by default.
+const grace = 30 * time.Second
 
 // earlyQuiet is how long nothing is written until the state is compared for the first time. It is longer
 // than the back-off of an operator that a schedule has disturbed for some seconds.
@@ -116,10 +123,18 @@ func (w *world) run(ctx context.Context) *result {
 	ctx = context.WithValue(ctx, worldKey{}, w)
 	w.result.retried = slices.ContainsFunc(w.schedule, func(c clause) bool { return c.since > 0 && c.verb == fail })
 	for i, c := range w.schedule {
-		w.fired[i] = c.verb == slow
+		w.fired[i] = c.verb == slow || c.verb == compact
 	}
 	w.start(ctx)
 	settled := w.settle(ctx)
+	if settled && w.schedule.standby() {
+		if settled = w.undisturbed.elects; settled {
+			w.start(ctx)
+			settled = w.settle(ctx)
+		} else {
+			w.fails(errors.New("there is no standby: the operator holds no Lease, so both processes would act"))
+		}
+	}
 	for settled && w.next < len(w.scenario.Steps) {
 		if when := w.scenario.Steps[w.next].When; when != nil && !when(w.server) {
 			w.fails(fmt.Errorf("step %d (%s): its When has not become true", w.next+1, w.scenario.Steps[w.next].Name))
@@ -138,8 +153,11 @@ func (w *world) run(ctx context.Context) *result {
 	if settled {
 		w.checkDeletions()
 	}
-	w.process.kill()
-	w.awaitEnd()
+	for _, p := range w.processes {
+		w.result.elects = w.result.elects || p.leads.Load() != 0
+		p.kill()
+		w.awaitEnd(p)
+	}
 	// What the operator left sleeping ends, rather than keep this world for ever.
 	time.Sleep(time.Minute)
 	synctest.Wait()
@@ -162,16 +180,16 @@ func (w *world) joined(n int) bool {
 func (w *world) start(ctx context.Context) {
 	running, stop := context.WithCancel(ctx)
 	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
-	p := &process{world: w, alive: alive, kill: func() { kill(); stop() }, done: make(chan error, 1), known: map[target]version{}, cached: map[target]version{}}
-	if w.process != nil {
-		p.number = w.process.number + 1
-	}
+	p := &process{world: w, number: w.started, alive: alive, kill: func() { kill(); stop() }, stop: stop, done: make(chan error, 1), known: map[target]version{}, cached: map[target]version{}}
+	w.started++
 	if w.restart != nil {
 		p.behind.Store(*w.restart)
 		w.restart = nil
 		w.holds = append(w.holds, &hold{clause: clause{verb: restartBehind, what: everything}, left: maxWrites, until: time.Now().Add(maxHold), of: p})
 	}
-	w.process = p
+	w.mu.Lock()
+	w.processes = append(w.processes, p)
+	w.mu.Unlock()
 	go func() {
 		var err error
 		defer func() {
@@ -181,21 +199,63 @@ func (w *world) start(ctx context.Context) {
 			}
 			stop()
 			p.done <- err
+			w.wake()
 		}()
 		err = w.scenario.Operator(running, p.config())
 	}()
 }
 
 // awaitEnd waits until a killed process has returned from Operator.
-func (w *world) awaitEnd() {
+func (w *world) awaitEnd(p *process) {
 	timer := time.NewTimer(10 * time.Minute)
 	defer timer.Stop()
 	select {
-	case <-w.process.done:
+	case <-p.done:
 	case <-timer.C:
 		w.result.fail("never ends", "the operator does not return within ten minutes after its context has ended")
 	}
 	synctest.Wait()
+}
+
+// reap takes processes that have ended from those that live, and starts one if none is left. It reports
+// whether any has ended, and whether the run can go on: an operator does not end by itself.
+func (w *world) reap(ctx context.Context) (ended, ok bool) {
+	for _, p := range slices.Clone(w.processes) {
+		select {
+		case err := <-p.done:
+			p.done <- err
+			switch {
+			case p.alive.Err() != nil || !p.stopping.IsZero() || p.cutOff.Load():
+				p.kill()
+			default:
+				w.fails(fmt.Errorf("the operator ended by itself: %w", cmp.Or(err, errNil)))
+				return false, false
+			}
+		default:
+			if !p.stopping.IsZero() && time.Since(p.stopping) >= grace {
+				p.kill()
+			}
+		}
+		if p.alive.Err() != nil {
+			ended, w.disturbance = true, true
+			w.awaitEnd(p)
+			w.mu.Lock()
+			w.processes = slices.DeleteFunc(w.processes, func(other *process) bool { return other == p })
+			w.mu.Unlock()
+		}
+	}
+	if len(w.processes) == 0 {
+		w.start(ctx)
+	}
+	return ended, true
+}
+
+// wake lets the driver look again.
+func (w *world) wake() {
+	select {
+	case w.arrived <- struct{}{}:
+	default:
+	}
 }
 
 // wait holds a message until the driver delivers it.
@@ -207,10 +267,7 @@ func (w *world) wait(ctx context.Context, m *message) (*verdict, error) {
 	w.mu.Lock()
 	w.waiting = append(w.waiting, m)
 	w.mu.Unlock()
-	select {
-	case w.arrived <- struct{}{}:
-	default:
-	}
+	w.wake()
 	var err error
 	select {
 	case v := <-m.verdict:
@@ -252,27 +309,16 @@ func (w *world) settle(ctx context.Context) bool {
 	for {
 		synctest.Wait()
 		w.watchdog.progress.Add(1)
-		if w.process.alive.Err() != nil {
-			w.disturbance = true
-			w.awaitEnd()
-			w.start(ctx)
+		if ended, ok := w.reap(ctx); !ok {
+			return false
+		} else if ended {
 			w.moved = time.Now()
 			continue
 		}
 		if !w.checkNow() {
 			return false
 		}
-		select {
-		case err := <-w.process.done:
-			w.process.done <- err
-			w.fails(fmt.Errorf("the operator ended by itself: %w", cmp.Or(err, errNil)))
-			return false
-		default:
-		}
-		w.holds = slices.DeleteFunc(w.holds, func(h *hold) bool { return h.left <= 0 || !time.Now().Before(h.until) || h.of != w.process })
-		if w.process.behind.Load() != 0 && !slices.ContainsFunc(w.holds, func(h *hold) bool { return h.verb == restartBehind }) {
-			w.process.behind.Store(0)
-		}
+		w.endHolds()
 		if m := w.pick(); m != nil {
 			if now := time.Now(); now.After(w.deliveredAt) {
 				w.delivered, w.deliveredAt = 0, now
@@ -298,7 +344,11 @@ func (w *world) settle(ctx context.Context) bool {
 			continue
 		}
 		still := time.Since(w.moved)
-		if still >= early && len(w.holds) == 0 {
+		if still >= early && !w.holding() && !w.stopping() {
+			if w.backup != 0 {
+				w.restore()
+				continue
+			}
 			w.checkObjects()
 			now := w.state()
 			if still >= quiet || now.equal(w.undisturbed.after[w.next]) {
@@ -317,7 +367,14 @@ func (w *world) settle(ctx context.Context) bool {
 			}
 		}
 		for _, h := range w.holds {
-			left = min(left, time.Until(h.until))
+			if !h.until.IsZero() {
+				left = min(left, time.Until(h.until))
+			}
+		}
+		for _, p := range w.processes {
+			if !p.stopping.IsZero() {
+				left = min(left, time.Until(p.stopping.Add(grace)))
+			}
 		}
 		timer := time.NewTimer(max(left, time.Millisecond))
 		select {
@@ -326,6 +383,46 @@ func (w *world) settle(ctx context.Context) bool {
 		}
 		timer.Stop()
 	}
+}
+
+// endHolds lets the events go that a hold has kept for long enough.
+func (w *world) endHolds() {
+	for _, h := range w.holds {
+		if at := h.of.leads.Load(); h.verb == standbyBehind && at != 0 {
+			h.until = time.Unix(0, at).Add(maxHold)
+		}
+	}
+	w.holds = slices.DeleteFunc(w.holds, func(h *hold) bool {
+		return h.left <= 0 || !h.until.IsZero() && !time.Now().Before(h.until) || !slices.Contains(w.processes, h.of)
+	})
+	for _, p := range w.processes {
+		if p.behind.Load() != 0 && !slices.ContainsFunc(w.holds, func(h *hold) bool { return h.verb == restartBehind && h.of == p }) {
+			p.behind.Store(0)
+		}
+	}
+}
+
+// holding reports whether a hold delays what the operator does.
+func (w *world) holding() bool {
+	return slices.ContainsFunc(w.holds, func(h *hold) bool { return !h.until.IsZero() })
+}
+
+func (w *world) stopping() bool {
+	return slices.ContainsFunc(w.processes, func(p *process) bool { return !p.stopping.IsZero() })
+}
+
+// restore plays a server that comes back from a backup. The operator restarts, as an administrator is
+// told to do then: no client notices by itself that versions were used before.
+func (w *world) restore() {
+	w.tell("the server comes back from the backup")
+	for _, p := range w.processes {
+		p.kill()
+	}
+	if err := w.server.Restore(w.backup); err != nil {
+		w.result.fail("restore", "the server cannot be restored: %v", err)
+	}
+	w.backup, w.result.restored = 0, true
+	w.annotated, w.playedAt, w.checked, w.moved = nil, 0, 0, time.Now()
 }
 
 // busy reports whether something was written of late. Requests count only then: how long a run waits
@@ -387,7 +484,7 @@ func (w *world) deliver(m *message) {
 		m.verdict <- &verdict{}
 		return
 	}
-	if w.busy() {
+	if standby := m.process.number > 0 && m.process.leads.Load() == 0 && w.schedule.standby(); w.busy() && !standby {
 		w.result.requests++
 	}
 	if !isWrite(m.verb) {
@@ -406,17 +503,17 @@ func (w *world) deliverWrite(m *message) {
 	name := m.verb + " " + w.alias(m.target)
 	w.counts[name]++
 	id := fmt.Sprintf("%s#%d", name, w.counts[name])
-	w.result.last = id
+	m.id, w.result.last = id, id
 	w.written++
 	w.before[id] = w.server.ResourceVersion()
 	if !w.disturbance {
-		w.result.writes = append(w.result.writes, id)
+		w.result.writes, w.result.steps = append(w.result.writes, id), append(w.result.steps, w.next)
 	}
 	for _, h := range w.holds {
 		h.left--
 	}
 	latency := 10 * time.Millisecond // without any, a loop that writes the time would stand still
-	if slices.ContainsFunc(w.schedule, func(c clause) bool { return c.verb == slow }) {
+	if w.schedule.has(slow) {
 		latency = 1100 * time.Millisecond
 	}
 	time.Sleep(latency)
@@ -453,6 +550,21 @@ func (w *world) deliverWrite(m *message) {
 				h.left, h.until = maxWrites, time.Now().Add(c.since)
 			}
 			w.holds = append(w.holds, h)
+		case standbyBehind:
+			for _, p := range w.processes {
+				if p != m.process {
+					w.holds = append(w.holds, &hold{clause: clause{verb: standbyBehind, what: everything}, left: maxWrites, of: p})
+				}
+			}
+		case leaseLost:
+			m.process.cutOff.Store(true)
+		case stopAfter:
+			after = append(after, func() {
+				m.process.stopping = time.Now()
+				m.process.stop()
+			})
+		case restoreBefore:
+			w.backup = w.before[id]
 		case stepBefore:
 			w.stepEarly()
 		case stepAfter:
@@ -472,6 +584,13 @@ func (w *world) deliverWrite(m *message) {
 		w.moved = time.Now() // the operator has to try again
 	}
 	m.verdict <- v
+	if w.schedule.has(compact) {
+		after = append(after, func() {
+			if err := w.server.Compact(w.server.ResourceVersion()); err != nil {
+				w.result.fail(compact, "the server cannot compact: %v", err)
+			}
+		})
+	}
 	if len(after) > 0 {
 		synctest.Wait()
 		for _, do := range after {

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -10,27 +11,38 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // A pair is an operator with a bug, and the same without it.
 type pair struct {
 	name     string
-	operator func(mgr ctrl.Manager, buggy bool) error // adds the controllers of one version
-	scenario simulate.Scenario                        // without the server and the operator
-	line     string                                   // a disturbance that shows the bug
-	says     string                                   // a part of what simulate reports about it
+	operator func(mgr ctrl.Manager, buggy bool) error                   // adds the controllers of one version
+	elected  bool                                                       // only one process at a time runs them
+	main     func(buggy bool) func(context.Context, *rest.Config) error // instead of operator
+	scenario simulate.Scenario                                          // without the server and the operator
+	line     string                                                     // a disturbance that shows the bug
+	says     string                                                     // a part of what simulate reports about it
 }
 
 func (p pair) version(buggy bool) simulate.Scenario {
 	s := p.scenario
 	s.Server = served
-	s.Operator = run(func(mgr ctrl.Manager) error { return p.operator(mgr, buggy) })
+	setUp := func(mgr ctrl.Manager) error { return p.operator(mgr, buggy) }
+	switch {
+	case p.main != nil:
+		s.Operator = p.main(buggy)
+	case p.elected:
+		s.Operator = run(setUp, elected)
+	default:
+		s.Operator = run(setUp)
+	}
 	return s
 }
 
 func pairs() []pair {
-	return slices.Concat(cachePairs, memoryPairs, cleanupPairs, clientPairs, retryPairs)
+	return slices.Concat(cachePairs, memoryPairs, cleanupPairs, clientPairs, retryPairs, leaderPairs)
 }
 
 func TestSimulateFindsTheBug(t *testing.T) {

@@ -9,13 +9,13 @@
 //	cleanup_test.go  what it leaves behind
 //	clients_test.go  what it takes from other clients
 //	retries_test.go  what it does after an error, and how often
+//	leaders_test.go  what it does before and after its term
 package simulated
 
 import (
 	"context"
 	"slices"
 
-	"github.com/go-logr/logr"
 	"github.com/kubereflector/kubereflector/controller/simulate"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	corev1 "k8s.io/api/core/v1"
@@ -99,14 +99,17 @@ var served = []reflectortest.Option{reflectortest.WithResource(reflectortest.Res
 
 // run runs a manager with the controllers that setUp adds. Scenario.Operator needs nothing more of a
 // controller-runtime operator.
-func run(setUp func(ctrl.Manager) error) func(context.Context, *rest.Config) error {
+func run(setUp func(ctrl.Manager) error, change ...func(*ctrl.Options)) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, cfg *rest.Config) error {
-		mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		options := ctrl.Options{
 			Scheme:     scheme,
-			Logger:     logr.Discard(),
 			Controller: config.Controller{SkipNameValidation: new(true)}, // the next process has the same controllers
 			Metrics:    server.Options{BindAddress: "0"},
-		})
+		}
+		for _, set := range change {
+			set(&options)
+		}
+		mgr, err := ctrl.NewManager(cfg, options)
 		if err != nil {
 			return err
 		}
@@ -115,6 +118,11 @@ func run(setUp func(ctrl.Manager) error) func(context.Context, *rest.Config) err
 		}
 		return mgr.Start(ctx)
 	}
+}
+
+// elected lets one process at a time run the controllers.
+func elected(o *ctrl.Options) {
+	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace, o.LeaderElectionReleaseOnCancel = true, "sites", "default", true
 }
 
 // forSites adds a controller of the sites, which also reconciles a site when an object changes that it
