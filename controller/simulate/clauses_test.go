@@ -220,6 +220,32 @@ func TestAWriteThatTheServerRefusesIsNotDisturbed(t *testing.T) {
 	assert.Contains(t, failures[0], `the writes of the undisturbed run are ["create serviceaccounts default/a#1"]`)
 }
 
+func TestAnOperatorMayMakeAgainWhatTheCollectorTook(t *testing.T) {
+	// It makes a new ConfigMap the owner of the ServiceAccount of an earlier one. If it comes too late, the
+	// ServiceAccount is gone, and a second one is right.
+	adopt := func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		held, err := c.CoreV1().ServiceAccounts("default").Get(ctx, p.Name, metav1.GetOptions{})
+		if err != nil || metav1.IsControlledBy(held, p) {
+			return keep(ctx, c, p)
+		}
+		held.OwnerReferences = child(p).OwnerReferences
+		_, err = c.CoreV1().ServiceAccounts("default").Update(ctx, held, metav1.UpdateOptions{})
+		return err
+	}
+	s := Scenario{
+		Operator: func(ctx context.Context, config *rest.Config) error { return cachedWith(ctx, config, adopt) },
+		Steps: []Step{Create(parent("color", "red")), {Name: "replace it", Do: func(s *reflectortest.Server) error {
+			if err := s.Delete(parent()); err != nil {
+				return err
+			}
+			return s.Create(parent("color", "red"))
+		}}},
+	}
+	trace, failures := Play(t, s, "fail update serviceaccounts default/a#1 with 500 for 10m")
+	assert.Empty(t, failures)
+	inOrder(t, trace, "p0 update serviceaccounts default/a#1", "the garbage collector acts", "p0 create serviceaccounts default/a#2")
+}
+
 func TestTwoStepsComeDuringOneWrite(t *testing.T) {
 	const create = "create serviceaccounts default/a#1"
 	trace, failures := Play(t, Scenario{Operator: cached, Steps: life}, "step before "+create+"; step before "+create)

@@ -113,7 +113,7 @@ func newWorld(t *testing.T, s *Scenario, dog *watchdog, undisturbed *result, lin
 	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(bookmarkInterval)}, s.Server...)
 	return &world{
 		scenario: s, schedule: line, undisturbed: undisturbed, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), watchdog: dog,
-		result:  &result{after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}},
+		result:  &result{after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}, removed: map[string]int{}},
 		arrived: make(chan struct{}, 1), counts: map[string]int{}, before: map[string]uint64{}, generated: map[string]string{}, expired: map[string]bool{},
 	}
 }
@@ -661,9 +661,19 @@ func (w *world) play() bool {
 	}
 	if !w.collect.IsZero() && !time.Now().Before(w.collect) {
 		w.collect = time.Time{}
+		before := w.server.Objects()
 		if w.server.CollectGarbage() {
 			w.tell("the garbage collector acts")
 			w.collect = time.Now().Add(collectEvery)
+			left := map[string]bool{}
+			for _, o := range w.server.Objects() {
+				left[o.UID] = true
+			}
+			for _, o := range before {
+				if !left[o.UID] {
+					w.result.removed[groupName(w.alias(targetOf(o)))]++
+				}
+			}
 		}
 	}
 	now := w.server.ResourceVersion()

@@ -35,7 +35,7 @@ func operator(ctx context.Context, cfg *rest.Config) error {
 	utilruntime.Must(scheme.AddToScheme(kinds))
 	utilruntime.Must(jobset.AddToScheme(kinds))
 	m, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: kinds, Logger: logr.Discard(),
+		Scheme:     kinds,
 		Controller: config.Controller{SkipNameValidation: new(true)},
 		Metrics:    server.Options{BindAddress: "0"},
 	})
@@ -111,6 +111,11 @@ var scenarios = []struct {
 
 // A bug is known, and must be found.
 type bug struct{ scenario, line, failure string }
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard()) // runs play beside each other
+	os.Exit(m.Run())
+}
 
 func TestJobSet(t *testing.T) {
 	for _, s := range scenarios {
