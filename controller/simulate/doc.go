@@ -81,6 +81,7 @@
 //
 // # Code
 //
-// Read simulate.go first, then world.go, which is the driver; transport.go is where messages wait,
-// oracle.go and state.go decide what is a finding, and schedule.go has the clauses.
+// Read simulate.go first, then world.go, which is how a run goes, and deliver.go, which is what the clauses
+// do. processes.go starts and ends the operator, transport.go is where its messages wait, oracle.go and
+// state.go decide what is a finding, and schedule.go has the text of the clauses.
 package simulate

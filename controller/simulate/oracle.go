@@ -259,14 +259,6 @@ func (w *world) dangles(object objectMeta) bool {
 	return true
 }
 
-// groupName is an alias without its number.
-func groupName(alias string) string {
-	if at := strings.LastIndex(alias, "*"); at >= 0 {
-		return alias[:at+1]
-	}
-	return alias
-}
-
 // checkObjects checks the annotations of another client, once the operator has settled.
 func (w *world) checkObjects() {
 	if len(w.annotated) == 0 {

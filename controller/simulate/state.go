@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -55,18 +54,6 @@ func (w *world) state() state {
 }
 
 func (s state) equal(other state) bool { return maps.EqualFunc(s, other, slices.Equal) }
-
-// replacer replaces generated names by their prefix and a star, also within other names, and also where
-// the prefix has a generated name.
-func (w *world) replacer() *strings.Replacer {
-	names := slices.SortedFunc(maps.Keys(w.generated), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-	var pairs []string // the longest name first, because the first one that matches is replaced
-	for _, name := range names {
-		prefix := strings.NewReplacer(pairs...).Replace(w.generated[name])
-		pairs = append([]string{name, prefix + "*"}, pairs...)
-	}
-	return strings.NewReplacer(pairs...)
-}
 
 // tree is a decoded object.
 type tree map[string]any

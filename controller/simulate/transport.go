@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -97,33 +95,6 @@ func isWrite(verb string) bool {
 		return true
 	}
 	return false
-}
-
-var errCrashed = errors.New("simulate: the process has crashed")
-
-// A process is one run of the operator. Nothing that it does after its crash reaches the server.
-type process struct {
-	world  *world
-	number int
-	// alive ends when the process crashes or is stopped: its requests and watches end with it.
-	alive context.Context
-	kill  context.CancelFunc
-	done  chan error // capacity 1; what Operator returned
-
-	known  map[target]version // the newest version of each object that an answer or an event has shown
-	cached map[target]version // the same, of reads and watches only
-	behind atomic.Uint64      // lists at version "0" show the state of this version, if it is not 0
-
-	stop     context.CancelFunc // ends the context of Operator
-	stopping time.Time          // when it was called, if it was
-	leads    atomic.Int64       // when the process got a lease, in nanoseconds, or 0
-	cutOff   atomic.Bool        // its requests for leases fail
-}
-
-// A version is what tells one state of an object from another.
-type version struct {
-	uid     types.UID
-	version uint64
 }
 
 // config is what the operator gets. Its messages are JSON, because the driver reads them.
@@ -297,13 +268,6 @@ func (p *process) watch(r *http.Request, t target) (*http.Response, error) {
 // watchSeconds is the duration of a watch. Below ten minutes, no client takes it for overdue.
 const watchSeconds = "590"
 
-func (p *process) crashed() error {
-	if p.alive.Err() != nil {
-		return errCrashed
-	}
-	return nil
-}
-
 // watchStream is the server's side of a watch: it writes an event to the client when the driver says so.
 type watchStream struct {
 	process *process
@@ -387,36 +351,6 @@ type objectMeta struct {
 	UID                           types.UID
 	ResourceVersion               string
 	OwnerReferences               []metav1.OwnerReference
-}
-
-// know notes that the process has a version of an object.
-func (p *process) know(t target, meta objectMeta, read bool) {
-	number, _ := strconv.ParseUint(meta.ResourceVersion, 10, 64)
-	v := version{meta.UID, number}
-	t = t.object()
-	if v.version > p.known[t].version {
-		p.known[t] = v
-	}
-	if read && v.version > p.cached[t].version {
-		p.cached[t] = v
-	}
-}
-
-// knowAnswer notes the versions in an answer.
-func (p *process) knowAnswer(t target, content []byte, read bool) {
-	type object struct{ Metadata objectMeta }
-	var o struct {
-		object
-		Items []object
-	}
-	if json.Unmarshal(content, &o) != nil {
-		return
-	}
-	for _, one := range append(o.Items, o.object) {
-		if meta := one.Metadata; meta.Name != "" {
-			p.know(target{gvr: t.gvr, namespace: meta.Namespace, name: meta.Name}, meta, read)
-		}
-	}
 }
 
 // nameIn returns the name of the object in a body, or its generateName with a star.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // world is one run: the server, the operator's process, and the driver, which is the goroutine of run.
@@ -68,34 +66,12 @@ type world struct {
 	disturbance bool      // a crash has happened: later writes are no place for a first disturbance
 }
 
-// A hold keeps the events of a resource from a process.
-type hold struct {
-	clause
-	left  int       // writes
-	until time.Time // never, if it is zero: the process is a standby that has not yet taken over
-	of    *process
-}
-
-// failing refuses all writes with a name until a time.
-type failing struct {
-	clause
-	name    string
-	until   time.Time
-	refused int
-}
-
 // maxWrites is how many writes may follow a step before the run counts as one that never settles, and
 // maxAtOnce how many messages may be delivered without time passing.
 const (
 	maxWrites = 300
 	maxAtOnce = 10_000
 )
-
-// maxHold ends a hold by writes: the operator may wait for an event without writing.
-const maxHold = 10 * time.Second
-
-// grace is how long a process may take to end by itself, as in a Pod by default.
-const grace = 30 * time.Second
 
 // earlyQuiet is how long nothing is written until the state is compared for the first time. It is longer
 // than the back-off of an operator that a schedule has disturbed for some seconds.
@@ -174,123 +150,6 @@ func (w *world) joined(n int) bool {
 		}
 	}
 	return false
-}
-
-// start starts a process of the operator.
-func (w *world) start(ctx context.Context) {
-	running, stop := context.WithCancel(ctx)
-	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
-	p := &process{world: w, number: w.started, alive: alive, kill: func() { kill(); stop() }, stop: stop, done: make(chan error, 1), known: map[target]version{}, cached: map[target]version{}}
-	w.started++
-	if w.restart != nil {
-		p.behind.Store(*w.restart)
-		w.restart = nil
-		w.holds = append(w.holds, &hold{clause: clause{verb: restartBehind, what: everything}, left: maxWrites, until: time.Now().Add(maxHold), of: p})
-	}
-	w.mu.Lock()
-	w.processes = append(w.processes, p)
-	w.mu.Unlock()
-	go func() {
-		var err error
-		defer func() {
-			if value := recover(); value != nil {
-				handlers.note(running, value)
-				err = fmt.Errorf("it panics: %.300v", value)
-			}
-			stop()
-			p.done <- err
-			w.wake()
-		}()
-		err = w.scenario.Operator(running, p.config())
-	}()
-}
-
-// awaitEnd waits until a killed process has returned from Operator.
-func (w *world) awaitEnd(p *process) {
-	timer := time.NewTimer(10 * time.Minute)
-	defer timer.Stop()
-	select {
-	case <-p.done:
-	case <-timer.C:
-		w.result.fail("never ends", "the operator does not return within ten minutes after its context has ended")
-	}
-	synctest.Wait()
-}
-
-// reap takes processes that have ended from those that live, and starts one if none is left. It reports
-// whether any has ended, and whether the run can go on: an operator does not end by itself.
-func (w *world) reap(ctx context.Context) (ended, ok bool) {
-	for _, p := range slices.Clone(w.processes) {
-		select {
-		case err := <-p.done:
-			p.done <- err
-			switch {
-			case p.alive.Err() != nil || !p.stopping.IsZero() || p.cutOff.Load():
-				p.kill()
-			default:
-				w.fails(fmt.Errorf("the operator ended by itself: %w", cmp.Or(err, errNil)))
-				return false, false
-			}
-		default:
-			if !p.stopping.IsZero() && time.Since(p.stopping) >= grace {
-				p.kill()
-			}
-		}
-		if p.alive.Err() != nil {
-			ended, w.disturbance = true, true
-			w.awaitEnd(p)
-			w.mu.Lock()
-			w.processes = slices.DeleteFunc(w.processes, func(other *process) bool { return other == p })
-			w.mu.Unlock()
-		}
-	}
-	if len(w.processes) == 0 {
-		w.start(ctx)
-	}
-	return ended, true
-}
-
-// wake lets the driver look again.
-func (w *world) wake() {
-	select {
-	case w.arrived <- struct{}{}:
-	default:
-	}
-}
-
-// wait holds a message until the driver delivers it.
-func (w *world) wait(ctx context.Context, m *message) (*verdict, error) {
-	if m.target.unscheduled() {
-		return &verdict{}, nil
-	}
-	m.verdict = make(chan *verdict, 1)
-	w.mu.Lock()
-	w.waiting = append(w.waiting, m)
-	w.mu.Unlock()
-	w.wake()
-	var err error
-	select {
-	case v := <-m.verdict:
-		return v, nil
-	case <-m.process.alive.Done():
-		err = errCrashed
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiting = slices.DeleteFunc(w.waiting, func(other *message) bool { return other == m })
-	return nil, err
-}
-
-// serve lets the server handle a request.
-func (w *world) serve(to http.ResponseWriter, r *http.Request) {
-	defer func() {
-		if e := recover(); e != nil && e != http.ErrAbortHandler {
-			panic(e)
-		}
-	}()
-	w.server.ServeHTTP(to, r)
 }
 
 // settle delivers messages until the operator has settled, and notes the state. It reports whether the
@@ -385,230 +244,9 @@ func (w *world) settle(ctx context.Context) bool {
 	}
 }
 
-// endHolds lets the events go that a hold has kept for long enough.
-func (w *world) endHolds() {
-	for _, h := range w.holds {
-		if at := h.of.leads.Load(); h.verb == standbyBehind && at != 0 {
-			h.until = time.Unix(0, at).Add(maxHold)
-		}
-	}
-	w.holds = slices.DeleteFunc(w.holds, func(h *hold) bool {
-		return h.left <= 0 || !h.until.IsZero() && !time.Now().Before(h.until) || !slices.Contains(w.processes, h.of)
-	})
-	for _, p := range w.processes {
-		if p.behind.Load() != 0 && !slices.ContainsFunc(w.holds, func(h *hold) bool { return h.verb == restartBehind && h.of == p }) {
-			p.behind.Store(0)
-		}
-	}
-}
-
-// holding reports whether a hold delays what the operator does.
-func (w *world) holding() bool {
-	return slices.ContainsFunc(w.holds, func(h *hold) bool { return !h.until.IsZero() })
-}
-
-func (w *world) stopping() bool {
-	return slices.ContainsFunc(w.processes, func(p *process) bool { return !p.stopping.IsZero() })
-}
-
-// restore plays a server that comes back from a backup. The operator restarts, as an administrator is
-// told to do then: no client notices by itself that versions were used before.
-func (w *world) restore() {
-	w.tell("the server comes back from the backup")
-	for _, p := range w.processes {
-		p.kill()
-	}
-	if err := w.server.Restore(w.backup); err != nil {
-		w.result.fail("restore", "the server cannot be restored: %v", err)
-	}
-	w.backup, w.result.restored = 0, true
-	w.annotated, w.playedAt, w.checked, w.moved = nil, 0, 0, time.Now()
-}
-
 // busy reports whether something was written of late. Requests count only then: how long a run waits
 // after that depends on what it compares.
 func (w *world) busy() bool { return time.Since(w.moved) < earlyQuiet }
-
-// pick takes the next message that nothing holds.
-func (w *world) pick() *message {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	slices.SortStableFunc(w.waiting, func(a, b *message) int {
-		return cmp.Or(
-			cmp.Compare(a.class, b.class),
-			cmp.Compare(a.process.number, b.process.number),
-			cmp.Compare(a.target.gvr.Resource, b.target.gvr.Resource),
-			cmp.Compare(a.target.gvr.Group, b.target.gvr.Group),
-			cmp.Compare(a.seq, b.seq),
-			cmp.Compare(a.target.namespace, b.target.namespace),
-			cmp.Compare(a.target.name, b.target.name),
-			cmp.Compare(a.verb, b.verb),
-			cmp.Compare(a.target.subresource, b.target.subresource),
-		)
-	})
-	for i, m := range w.waiting {
-		if m.class == event && w.held(m) {
-			continue
-		}
-		w.waiting = slices.Delete(w.waiting, i, i+1)
-		return m
-	}
-	return nil
-}
-
-func (w *world) held(m *message) bool {
-	return m.verb != bookmark && slices.ContainsFunc(w.holds, func(h *hold) bool {
-		return h.of == m.process && (h.what == everything || h.what == m.target.gvr.Resource)
-	})
-}
-
-// deliver lets one message go on, as the schedule says.
-func (w *world) deliver(m *message) {
-	if m.class != request {
-		resource := m.target.gvr.Resource
-		if m.class == event && m.verb != bookmark && w.expired[resource] {
-			delete(w.expired, resource)
-			w.note(m, "410 Expired instead of the event")
-			m.verdict <- &verdict{status: &metav1.Status{
-				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-				Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version: simulate",
-			}}
-			return
-		}
-		if m.seen != nil {
-			m.seen()
-		}
-		if m.class == event {
-			w.note(m, "event")
-		}
-		m.verdict <- &verdict{}
-		return
-	}
-	if standby := m.process.number > 0 && m.process.leads.Load() == 0 && w.schedule.standby(); w.busy() && !standby {
-		w.result.requests++
-	}
-	if !isWrite(m.verb) {
-		if m.verb == "watch" && !slices.Contains(w.result.watched, m.target.gvr.Resource) {
-			w.result.watched = append(w.result.watched, m.target.gvr.Resource)
-		}
-		w.note(m, "")
-		m.verdict <- &verdict{}
-		return
-	}
-	w.deliverWrite(m)
-}
-
-// deliverWrite lets a write go on, after the time that it takes.
-func (w *world) deliverWrite(m *message) {
-	name := m.verb + " " + w.alias(m.target)
-	w.counts[name]++
-	id := fmt.Sprintf("%s#%d", name, w.counts[name])
-	m.id, w.result.last = id, id
-	w.written++
-	w.before[id] = w.server.ResourceVersion()
-	if !w.disturbance {
-		w.result.writes, w.result.steps = append(w.result.writes, id), append(w.result.steps, w.next)
-	}
-	for _, h := range w.holds {
-		h.left--
-	}
-	latency := 10 * time.Millisecond // without any, a loop that writes the time would stand still
-	if w.schedule.has(slow) {
-		latency = 1100 * time.Millisecond
-	}
-	time.Sleep(latency)
-	synctest.Wait()
-	w.tell("p%d %s", m.process.number, id)
-	v := &verdict{}
-	var after []func()
-	for i, c := range w.schedule {
-		if w.fired[i] || c.at != id || c.verb == restartBehind {
-			continue
-		}
-		w.fired[i] = true
-		w.tell("  ** %s", c)
-		switch c.verb {
-		case crashBefore:
-			w.lagNext()
-			m.process.kill()
-			return
-		case crashAfter:
-			w.lagNext()
-			v.crash = true
-		case fail:
-			v.status = refusal(c.what, m.target)
-			if c.since > 0 {
-				w.failing = append(w.failing, &failing{clause: c, name: name, until: time.Now().Add(c.since)})
-			}
-		case lose:
-			v.lose = true
-		case expire:
-			w.expired[c.what] = true
-		case holdEvents:
-			h := &hold{clause: c, left: c.n, until: time.Now().Add(maxHold), of: m.process}
-			if c.since > 0 {
-				h.left, h.until = maxWrites, time.Now().Add(c.since)
-			}
-			w.holds = append(w.holds, h)
-		case standbyBehind:
-			for _, p := range w.processes {
-				if p != m.process {
-					w.holds = append(w.holds, &hold{clause: clause{verb: standbyBehind, what: everything}, left: maxWrites, of: p})
-				}
-			}
-		case leaseLost:
-			m.process.cutOff.Store(true)
-		case stopAfter:
-			after = append(after, func() {
-				m.process.stopping = time.Now()
-				m.process.stop()
-			})
-		case restoreBefore:
-			w.backup = w.before[id]
-		case stepBefore:
-			w.stepEarly()
-		case stepAfter:
-			after = append(after, func() { w.stepEarly() })
-		case annotateAfter:
-			after = append(after, func() { w.annotate(m.target) })
-		}
-	}
-	for _, f := range w.failing {
-		if f.name == name && time.Now().Before(f.until) {
-			f.refused++
-			w.written-- // it is judged by its rate
-			v.status = refusal(f.what, m.target)
-		}
-	}
-	if v.status != nil {
-		w.moved = time.Now() // the operator has to try again
-	}
-	m.verdict <- v
-	if w.schedule.has(compact) {
-		after = append(after, func() {
-			if err := w.server.Compact(w.server.ResourceVersion()); err != nil {
-				w.result.fail(compact, "the server cannot compact: %v", err)
-			}
-		})
-	}
-	if len(after) > 0 {
-		synctest.Wait()
-		for _, do := range after {
-			do()
-		}
-	}
-}
-
-// lagNext lets the next process begin behind the write that the schedule names.
-func (w *world) lagNext() {
-	for i, c := range w.schedule {
-		if at, ok := w.before[c.at]; ok && c.verb == restartBehind && !w.fired[i] {
-			w.fired[i] = true
-			w.tell("  ** %s", c)
-			w.restart = &at
-		}
-	}
-}
 
 // step lets the user act.
 func (w *world) step() {
@@ -700,67 +338,4 @@ func (w *world) play() bool {
 	}
 	w.moved = time.Now()
 	return true
-}
-
-// alias returns a target with a name that all runs share.
-func (w *world) alias(t target) string {
-	t.name = w.aliasName(t.name)
-	return t.String()
-}
-
-// learnNames notes the names that the server has generated for others than the operator.
-func (w *world) learnNames() {
-	objects := w.server.Objects()
-	slices.SortFunc(objects, func(a, b *reflectortest.StoredObject) int { return cmp.Compare(a.Version, b.Version) })
-	for _, o := range objects {
-		w.learnName(decode(o.JSON()).string("metadata", "generateName"), o.Name)
-	}
-}
-
-func (w *world) learnName(generated, name string) {
-	if generated != "" && strings.HasPrefix(name, generated) && w.generated[name] == "" {
-		alias := fmt.Sprintf("%s*%d", w.aliasName(generated), len(w.generated)+1)
-		w.generated[name] = generated
-		w.aliases = append([]string{name, alias}, w.aliases...)
-		w.aliasing = strings.NewReplacer(w.aliases...)
-	}
-}
-
-// aliasName replaces generated names, also within other names.
-func (w *world) aliasName(name string) string {
-	if w.aliasing == nil {
-		return name
-	}
-	return w.aliasing.Replace(name)
-}
-
-// refusal is the answer to a write that the schedule refuses.
-func refusal(what string, t target) *metav1.Status {
-	s := &metav1.Status{Details: &metav1.StatusDetails{Name: t.name, Group: t.gvr.Group, Kind: t.gvr.Resource}}
-	switch what {
-	case "409":
-		s.Code, s.Reason = http.StatusConflict, metav1.StatusReasonConflict
-		s.Message = fmt.Sprintf("Operation cannot be fulfilled on %s %q: the object has been modified; please apply your changes to the latest version and try again", t.gvr.Resource, t.name)
-	case "429":
-		s.Code, s.Reason, s.Message = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later (simulate)"
-		s.Details.RetryAfterSeconds = 1
-	case "denied":
-		s.Code, s.Reason, s.Message = http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "simulate" denied the request`
-	default:
-		s.Code, s.Reason, s.Message = http.StatusInternalServerError, metav1.StatusReasonInternalError, "Internal error occurred: simulate"
-	}
-	return s
-}
-
-// note and tell write the trace.
-func (w *world) note(m *message, what string) {
-	if w.scenario.traced {
-		w.tell("p%d %s", m.process.number, strings.TrimSpace(fmt.Sprintf("%s %s %s", what, m.verb, w.alias(m.target))))
-	}
-}
-
-func (w *world) tell(format string, args ...any) {
-	if w.scenario.traced {
-		w.result.trace = append(w.result.trace, fmt.Sprintf(format, args...))
-	}
 }
