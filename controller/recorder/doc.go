@@ -22,6 +22,9 @@
 //   - recorder-V4: When ctx ends, the recorder writes the remaining Events, as far as the server
 //     accepts them within [WithDrainTimeout]. It does not retry an Event that the server refuses
 //     then. Run returns after the last request has ended.
+//   - recorder-V5: No text is too long for the server: reason and action are cut to 128 bytes, and
+//     the note to 1,024, with "…" at its end. An empty action, which the server refuses, too,
+//     becomes the reason.
 //
 // # Concurrency
 //

@@ -1,11 +1,14 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kubereflector/kubereflector/informer"
 	"go.uber.org/zap"
@@ -34,6 +37,11 @@ const (
 	// limited CPU time, a paused process may run that check before it runs the goroutine.
 	looks = 10
 	pause = 10 * time.Millisecond
+
+	// maxText and maxNote are the server's limits in bytes. It refuses a longer reason, action or
+	// reporting instance, and a longer note.
+	maxText = 128
+	maxNote = 1024
 )
 
 var (
@@ -150,7 +158,10 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, actio
 			related = other
 		}
 	}
-	t := telling{regarding: of, related: related, kind: kind, reason: reason, action: action, message: fmt.Sprintf(note, args...)}
+	t := telling{
+		regarding: of, related: related, kind: kind, reason: cut(reason, maxText, ""),
+		action: cut(cmp.Or(action, reason), maxText, ""), message: cut(fmt.Sprintf(note, args...), maxNote, "…"),
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -161,6 +172,20 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, actio
 	default:
 		r.logger.Warn("event not written", zap.String("reason", reason), zap.String("because", "nobody runs the recorder"))
 	}
+}
+
+// cut returns the beginning of a text, with a mark at its end, if the text has more bytes than limit.
+// The text is made valid UTF-8 first, because a client could not send it otherwise.
+func cut(text string, limit int, mark string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(mark)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
 }
 
 // WaitForSync implements [informer.Runnable]: there is nothing to wait for.

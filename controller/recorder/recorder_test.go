@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -260,4 +261,30 @@ func TestEventWhoseNameIsTakenIsLogged(t *testing.T) {
 		require.Equal(t, 1, lines.Len())
 		assert.Contains(t, lines.All()[0].ContextMap()["error"], "exist")
 	})
+}
+
+// TestLongTextsAreCut passes texts that the server refuses; the letter é has two bytes.
+func TestLongTextsAreCut(t *testing.T) {
+	long := strings.Repeat("é", 600) // 1,200 bytes
+	for name, c := range map[string]struct{ controller, reason, action, note, wantReason, wantAction, wantNote string }{
+		"at the limits":   {"c", long[:128], long[:128], long[:1024], long[:128], long[:128], long[:1024]},
+		"over the limits": {strings.Repeat("c", 63) + "/" + strings.Repeat("c", 63), "r" + long, "a" + long, "n" + long, "r" + long[:126], "a" + long[:126], "n" + long[:1020] + "…"},
+		"without action":  {"c", "Done", "", "n", "Done", "Done", "n"},
+		"not UTF-8":       {"c", "Done", "Act", "a\xffb", "Done", "Act", "a\uFFFDb"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, r := newRecorder(t)
+				r.name = c.controller
+				stop := start(t, r)
+				synctest.Wait()
+				r.Eventf(Reference(foo("a"), fooKind), nil, corev1.EventTypeNormal, c.reason, c.action, "%s", c.note)
+				require.NoError(t, stop())
+				all := written(t, server)
+				require.Len(t, all, 1)
+				assert.Equal(t, []string{c.wantReason, c.wantAction, c.wantNote}, []string{all[0].Reason, all[0].Action, all[0].Note})
+				assert.LessOrEqual(t, len(all[0].ReportingInstance), 128)
+			})
+		})
+	}
 }

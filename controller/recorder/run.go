@@ -67,6 +67,10 @@ func (n *run) count(counter *int, by int) {
 func (n *run) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	n.count(&n.writing, 1)
 	defer n.count(&n.writing, -1)
+	if instance := cut(event.ReportingInstance, maxText, ""); instance != event.ReportingInstance {
+		event = event.DeepCopy()           // client-go keeps it
+		event.ReportingInstance = instance // the names of the controller and of the host
+	}
 	written, err := n.EventSink.Create(ctx, event)
 	unsure := n.settle(event.Namespace+"/"+event.Name, err)
 	switch {

@@ -271,9 +271,9 @@ func TestGarbageCollection(t *testing.T) {
 			c.configMap("p", owned(o, blocking), held(byTest))
 		}, []string{"o of absent held by foregroundDeletion deleting", "p of o! held by example.com/test deleting"}},
 		"events are ignored": {func(c *collected) {
-			c.create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}, "e", owned(absent()))
+			c.create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}, InvolvedObject: corev1.ObjectReference{Namespace: "a"}}, "e", owned(absent()))
 			o := c.configMap("o")
-			c.create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}, "f", owned(o, blocking))
+			c.create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}, InvolvedObject: corev1.ObjectReference{Namespace: "a"}}, "f", owned(o, blocking))
 			c.delete(o, metav1.DeletePropagationForeground)
 		}, []string{"e of absent", "f of o!"}},
 		"a pod has time to stop": {func(c *collected) {

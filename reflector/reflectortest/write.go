@@ -119,8 +119,8 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 	if res.tracksGeneration {
 		obj.SetGeneration(1)
 	}
-	if errs := res.validate(obj); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(res.gvk().GroupKind(), obj.GetName(), errs)
+	if err := res.validate(obj, nil); err != nil {
+		return nil, err
 	}
 	if _, ok := res.history.current.Get(res.key(obj.GetNamespace(), obj.GetName())); ok {
 		return nil, apierrors.NewAlreadyExists(res.gr(), obj.GetName())
@@ -292,15 +292,29 @@ func (res *resource) prepareUpdate(obj, old object) error {
 	if res.tracksGeneration && !res.sameSpec(obj, old) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
-	errs := append(res.validate(obj), validation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))...)
+	return res.validate(obj, old)
+}
+
+// validate checks the metadata of an object, and all of an Event. old is nil for a creation.
+func (res *resource) validate(obj, old object) error {
+	kind := res.gvk().GroupKind()
+	errs := validateEvent(obj, old)
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(res.gvk().GroupKind(), obj.GetName(), errs)
+		kind.Group = "" // the real server names the core group for both groups of Events
+	}
+	errs = append(errs, res.validateMetadata(obj)...)
+	if old != nil {
+		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))...)
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(kind, obj.GetName(), errs)
 	}
 	return nil
 }
 
-// validate checks the metadata. A finalizer of a built-in kind must contain a domain of its owner.
-func (res *resource) validate(obj object) field.ErrorList {
+// validateMetadata checks the metadata. A finalizer of a built-in kind must contain a domain of its
+// owner.
+func (res *resource) validateMetadata(obj object) field.ErrorList {
 	at := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessor(obj, res.Namespaced, res.validName, at)
 	for i, f := range obj.GetFinalizers() {

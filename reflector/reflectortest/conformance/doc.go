@@ -24,6 +24,7 @@
 //	CLOSE w                                                gives it up
 //	NEWER $b $a                                            compares two versions
 //	TOKEN $t {"v":"meta.k8s.io/v1","rv":1,"start":"a"}     makes a continue token
+//	LETTERS $long 1024                                     keeps a text of so many letters
 //	SHARD $in $out uid $a                                  makes selectors of the shard with a hash, and of the rest
 //	COMPACT                                                forgets the history so far
 package conformance

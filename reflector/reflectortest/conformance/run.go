@@ -164,6 +164,10 @@ func (r *runner) command(where, word, rest string, header http.Header) {
 		require.Greater(r.t, a, b, where)
 	case "TOKEN":
 		r.values[strings.TrimPrefix(name, "$")] = token(r.values.expand(rest))
+	case "LETTERS":
+		n, err := strconv.Atoi(rest)
+		require.NoError(r.t, err, where)
+		r.values[strings.TrimPrefix(name, "$")] = strings.Repeat("x", n)
 	case "SHARD":
 		words := strings.Fields(rest)
 		require.Len(r.t, words, 3, where)
