@@ -112,6 +112,7 @@ func (res *resource) decodeFields(body []byte, strict bool) (object, error) {
 		if err := json.Unmarshal(body, &metav1.PartialObjectMetadata{}); err != nil {
 			return nil, err
 		}
+		res.shape.fill(content)
 		obj.(runtime.Unstructured).SetUnstructuredContent(content)
 		obj.GetObjectKind().SetGroupVersionKind(res.gvk())
 		return obj, nil

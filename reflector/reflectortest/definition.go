@@ -12,10 +12,10 @@ import (
 
 // WithDefinition serves the resource of a CustomResourceDefinition, from its manifest in JSON or
 // YAML, so a test uses the file that the cluster gets. The server takes from it the names, the
-// scope, the status subresource and, for server-side apply, the schema. It serves all versions that
-// the manifest serves, each as a collection of its own. The prototype belongs to the storage
-// version: see [Resource]. The server does not validate, prune or default objects by the schema, so
-// the schema need not be structural. An invalid manifest is an error of [NewServer].
+// scope, the status subresource, and the schema with its defaults: see [Resource]. It serves all
+// versions that the manifest serves, each as a collection of its own. The prototype belongs to the
+// storage version. The server does not validate objects by the schema, and does not prune unknown
+// fields. An invalid manifest is an error of [NewServer].
 func WithDefinition(manifest []byte, prototype metav1.Object) Option {
 	resources, err := parseDefinition(manifest, prototype)
 	return optionFunc(func(o *options) {
@@ -78,7 +78,7 @@ func parseDefinition(manifest []byte, prototype metav1.Object) ([]Resource, erro
 		if v.Storage {
 			r.Prototype = prototype
 		}
-		all = append(all, r)
+		all = append(all, r.withStructural())
 	}
 	return all, nil
 }

@@ -65,8 +65,9 @@
 //
 //   - Authentication, authorization, admission, quotas, priority and fairness: every client may do
 //     everything, and a namespace need not exist.
-//   - Defaulting and validation of specs: the server stores an object as it was sent. It checks
-//     only the metadata, and Events of both groups, as the real server does.
+//   - Validation of specs: the server checks only the metadata, and Events of both groups, as the real
+//     server does. It does not prune unknown fields of a custom resource.
+//   - Defaults of built-in kinds: it sets only those of a custom resource's schema.
 //   - Controllers, except for the garbage collector: no namespace finalization, no kubelet. A pod on a
 //     node stays until it is deleted with grace period 0. The garbage collector is off by default: the
 //     finalizers of the policies Foreground and Orphan then hold an object until the test removes them.

@@ -52,5 +52,6 @@ func WithGarbageCollection(latency time.Duration) Option {
 
 // WithResource serves a kind that is not built in, in JSON.
 func WithResource(r Resource) Option {
+	r = r.withStructural()
 	return optionFunc(func(o *options) { o.resources = append(o.resources, r) })
 }

@@ -53,6 +53,11 @@ func newRecord(r *resource, obj object, version uint64) (*record, error) {
 	if version != 0 {
 		obj.SetResourceVersion(strconv.FormatUint(version, 10))
 	}
+	if !r.typed {
+		// Again, because a creation has dropped the status: the real server sets defaults when it
+		// reads from etcd, too.
+		r.shape.setDefaults(content(obj))
+	}
 	stored, err := r.encode(obj)
 	if err != nil {
 		return nil, err

@@ -32,13 +32,17 @@ type Resource struct {
 	// status, and its generation ignores the status.
 	Status bool
 	// Schema is the openAPIV3Schema of the CustomResourceDefinition, in JSON or YAML. It says how
-	// server-side apply merges the lists. Without it, an apply replaces whole lists. The server does
-	// not validate objects by it.
+	// server-side apply merges the lists; without it, an apply replaces whole lists. Its defaults are
+	// set in every object that is written, and it decides whether a null stays. The server does not
+	// validate objects by it, and keeps fields that it does not have.
 	Schema []byte
 	// Prototype is a value of the kind's Go type for Create, Get and the other methods of Server.
 	// The server does not keep it. Without a prototype those methods take
 	// *unstructured.Unstructured.
 	Prototype metav1.Object
+
+	// structural parses Schema once for all servers with the option.
+	structural func() (*structural, error)
 }
 
 // resource is a Resource with the properties that control the real server's behaviour for that
@@ -54,6 +58,7 @@ type resource struct {
 	orphans          bool // a deletion without a policy orphans the dependents
 	uncollected      bool // the garbage collector ignores the kind, and a deletion has no policy
 
+	shape         *structural                            // nil for a built-in kind or one without a schema
 	kinds         *kinds                                 // of the registry
 	fieldManagers map[string]*managedfields.FieldManager // by subresource; made at their first use
 	converter     managedfields.TypeConverter            // of a kind that is not built in; made at its first use
@@ -152,6 +157,11 @@ func newRegistry(custom []Resource) (*registry, error) {
 		// A custom resource always counts generations, and an update always needs a resource
 		// version.
 		r := &resource{Resource: c, tracksGeneration: true, versionRequired: true}
+		if c.structural != nil {
+			if r.shape, err = c.structural(); err != nil {
+				return nil, fmt.Errorf("reflectortest: schema of %s: %w", c.Plural, err)
+			}
+		}
 		if err := g.add(r, t); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package reflectortest
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -24,6 +25,15 @@ const metadataSchema = `{"type":"object","properties":{
 "type":"object","x-kubernetes-map-type":"atomic","properties":{"apiVersion":{"type":"string"},"kind":{"type":"string"},
 "name":{"type":"string"},"uid":{"type":"string"},"controller":{"type":"boolean"},"blockOwnerDeletion":{"type":"boolean"}}}},
 "managedFields":{"type":"array","x-kubernetes-list-type":"atomic","items":` + anySchema + `}}}`
+
+// withStructural returns the resource with a parser of its schema. A simulation starts hundreds of
+// servers with the same option, and the schema of a kind with a pod template has a megabyte.
+func (r Resource) withStructural() Resource {
+	if len(r.Schema) > 0 {
+		r.structural = sync.OnceValues(func() (*structural, error) { return parseStructural(r.Schema) })
+	}
+	return r
+}
 
 // checkSchema reports whether the schema can be read.
 func (r Resource) checkSchema() error {

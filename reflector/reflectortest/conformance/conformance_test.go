@@ -35,7 +35,7 @@ func TestOnPort(t *testing.T) {
 }
 
 func run(t *testing.T, opts ...reflectortest.Option) {
-	opts = append(opts, reflectortest.WithResource(conformance.Widget))
+	opts = append(opts, reflectortest.WithResource(conformance.Widget), reflectortest.WithDefinition(conformance.Gadgets, nil))
 	var servers sync.Map // by the name of the table's test
 	conformance.Run(t, func(t *testing.T) *rest.Config {
 		s := reflectortest.Start(t, opts...)

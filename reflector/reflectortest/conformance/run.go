@@ -26,7 +26,7 @@ type Options struct {
 	// Sharding says that the server knows shard selectors, as one does whose feature gate
 	// ShardedListAndWatch is on.
 	Sharding bool
-	// Widgets says that the kind of Widget is served.
+	// Widgets says that the kinds of Widget and Gadgets are served.
 	Widgets bool
 }
 
@@ -51,8 +51,8 @@ func Run(t *testing.T, config func(*testing.T) *rest.Config, options Options) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				switch {
-				case name == "widgets" && !options.Widgets:
-					t.Skip("the server does not serve widgets")
+				case (name == "widgets" || name == "defaults") && !options.Widgets:
+					t.Skip("the server serves no custom resources")
 				case name == "shards" && !options.Sharding, name == "noshards" && options.Sharding:
 					t.Skip("it is about servers whose feature gate ShardedListAndWatch is another")
 				}
