@@ -26,6 +26,7 @@
 //   - [WithGarbageCollection] makes the server collect garbage as Kubernetes does: dependents go
 //     after their owners, and the policies Foreground and Orphan have their effect.
 //     [Server.CollectGarbage] is for a test that decides when.
+//   - [WithDefaults] sets the defaults of built-in kinds. Those of a definition are always set.
 //   - [Server.Requests] and [Server.WaitForRequests] return the requests of the client.
 //
 // # What it promises
@@ -67,7 +68,8 @@
 //     everything, and a namespace need not exist.
 //   - Validation of specs: the server checks only the metadata, and Events of both groups, as the real
 //     server does. It does not prune unknown fields of a custom resource.
-//   - Defaults of built-in kinds: it sets only those of a custom resource's schema.
+//   - Defaults of built-in kinds without [WithDefaults], and allocation: cluster IPs, node ports and
+//     the selectors of Jobs.
 //   - Controllers, except for the garbage collector: no namespace finalization, no kubelet. A pod on a
 //     node stays until it is deleted with grace period 0. The garbage collector is off by default: the
 //     finalizers of the policies Foreground and Orphan then hold an object until the test removes them.

@@ -110,6 +110,9 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
 		s.nameLocked(res, obj)
 	}
+	if err := s.fillBuiltin(res, obj); err != nil { // a Namespace has its name as a default
+		return nil, err
+	}
 	obj.SetUID(uuid.NewUUID())
 	obj.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
 	obj.SetDeletionTimestamp(nil)
@@ -129,6 +132,14 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 		return newRecord(res, obj, 0)
 	}
 	return s.commitLocked(res, nil, obj, w.author(w.applied))
+}
+
+// fillBuiltin sets the defaults of a built-in kind, if the server has the option.
+func (s *Server) fillBuiltin(res *resource, obj object) error {
+	if !s.options.defaults || !res.typed {
+		return nil
+	}
+	return res.fillBuiltin(obj)
 }
 
 // placeIn sets or checks the namespace of an object in a request for a namespace.
@@ -168,6 +179,11 @@ func (s *Server) updateLocked(res *resource, namespace, name string, w writing, 
 	obj, err := change(prior)
 	if err != nil {
 		return nil, err
+	}
+	if w.parts != statusOnly {
+		if err := s.fillBuiltin(res, obj); err != nil {
+			return nil, err
+		}
 	}
 	mergeStringData(obj)
 	if err := res.checkUpdate(prior, namespace, name, obj); err != nil {

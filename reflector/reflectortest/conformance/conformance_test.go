@@ -23,7 +23,7 @@ func TestInMemory(t *testing.T) {
 func TestInMemoryWithShards(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, func(t *testing.T) *rest.Config {
-		s := reflectortest.Start(t)
+		s := reflectortest.Start(t, reflectortest.WithDefaults())
 		s.SetSharding(true)
 		return s.Config()
 	}, conformance.Options{Sharding: true})
@@ -35,7 +35,7 @@ func TestOnPort(t *testing.T) {
 }
 
 func run(t *testing.T, opts ...reflectortest.Option) {
-	opts = append(opts, reflectortest.WithResource(conformance.Widget), reflectortest.WithDefinition(conformance.Gadgets, nil))
+	opts = append(opts, reflectortest.WithDefaults(), reflectortest.WithResource(conformance.Widget), reflectortest.WithDefinition(conformance.Gadgets, nil))
 	var servers sync.Map // by the name of the table's test
 	conformance.Run(t, func(t *testing.T) *rest.Config {
 		s := reflectortest.Start(t, opts...)
