@@ -73,8 +73,9 @@
 //
 // # What it cannot see
 //
-//   - Webhooks, quotas and validation do not take place. Built-in kinds get defaults only with
-//     reflectortest.WithDefaults. Subresources other than the status do not exist.
+//   - Quotas and validation do not take place, webhooks only with reflectortest.WithAdmission, and
+//     defaults of built-in kinds only with reflectortest.WithDefaults. Subresources other than the
+//     status do not exist.
 //   - A schedule decides the order of messages, not of goroutines: it finds no data race by itself. Run it
 //     with -race.
 //   - A bug that the undisturbed run has, too, unless it is of a kind that needs no comparison.

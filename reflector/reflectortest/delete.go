@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,6 +101,15 @@ func (s *Server) deleteLocked(res *resource, namespace, name string, options *me
 	graceful, pending := beginGrace(obj, options)
 	if pending {
 		return prior, false, nil
+	}
+	if len(res.admissions) > 0 {
+		a := &admitted{operation: admissionv1.Delete, resource: res, namespace: namespace, name: name, dryRun: dryRun, old: prior.object()}
+		if err := s.admitLocked(a); err != nil {
+			return nil, false, err
+		}
+		if now, _ := res.history.current.Get(prior.key); now != prior {
+			return s.deleteLocked(res, namespace, name, options, dryRun) // it changed meanwhile
+		}
 	}
 	obj.SetFinalizers(res.finalizersFor(obj, options))
 	held := len(obj.GetFinalizers()) > 0

@@ -27,6 +27,7 @@
 //     after their owners, and the policies Foreground and Orphan have their effect.
 //     [Server.CollectGarbage] is for a test that decides when.
 //   - [WithDefaults] sets the defaults of built-in kinds. Those of a definition are always set.
+//   - [WithAdmission] calls a function in the place of a webhook.
 //   - [Server.Requests] and [Server.WaitForRequests] return the requests of the client.
 //
 // # What it promises
@@ -64,8 +65,8 @@
 //
 // # What it does not do
 //
-//   - Authentication, authorization, admission, quotas, priority and fairness: every client may do
-//     everything, and a namespace need not exist.
+//   - Authentication, authorization, quotas, priority and fairness: every client may do everything,
+//     and a namespace need not exist. Of admission there is what [WithAdmission] adds.
 //   - Validation of specs: the server checks only the metadata, and Events of both groups, as the real
 //     server does. It does not prune unknown fields of a custom resource.
 //   - Defaults of built-in kinds without [WithDefaults], and allocation: cluster IPs, node ports and

@@ -154,6 +154,7 @@ type pass struct {
 // collectLocked makes a pass. It needs mu.
 func (s *Server) collectLocked() {
 	p := pass{server: s, linked: s.linked[:0]}
+	s.linked = nil // a hook of WithAdmission may start another pass during this one
 	waiting := false
 	for _, r := range s.registry.ordered {
 		if r.uncollected || r.unannounced || r.history.current.Len() == 0 {

@@ -26,10 +26,11 @@ const directManager = "reflectortest"
 
 // writing is how a request writes an object.
 type writing struct {
-	parts   parts
-	manager string // "" for a write of the server itself, which owns no fields
-	applied bool   // managedFields are up to date
-	dryRun  bool
+	parts       parts
+	subresource string
+	manager     string // "" for a write of the server itself, which owns no fields
+	applied     bool   // managedFields are up to date
+	dryRun      bool
 }
 
 // author is the part of a writing that its record keeps.

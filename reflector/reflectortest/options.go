@@ -17,6 +17,7 @@ type options struct {
 	collects         bool
 	collectLatency   time.Duration
 	resources        []Resource
+	admissions       []*admission
 	defaults         bool  // of built-in kinds
 	err              error // of WithDefinition
 }

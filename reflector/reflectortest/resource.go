@@ -58,6 +58,7 @@ type resource struct {
 	orphans          bool // a deletion without a policy orphans the dependents
 	uncollected      bool // the garbage collector ignores the kind, and a deletion has no policy
 
+	admissions    []*admission
 	shape         *structural                            // nil for a built-in kind or one without a schema
 	kinds         *kinds                                 // of the registry
 	fieldManagers map[string]*managedfields.FieldManager // by subresource; made at their first use

@@ -31,6 +31,9 @@ type Server struct {
 	conns   sync.WaitGroup
 	closing chan struct{}
 	close   sync.Once
+	// running ends with the server; stop ends it.
+	running context.Context
+	stop    context.CancelFunc
 
 	mu sync.Mutex // protects the fields below it and the history of every resource
 	// version is the version of the last change of any resource, like etcd's revision.
@@ -73,6 +76,10 @@ func NewServer(opts ...Option) (*Server, error) {
 		bookmarks: make(chan struct{}),
 		restored:  make(chan struct{}),
 	}
+	if err := s.resolveAdmissions(); err != nil {
+		return nil, err
+	}
+	s.running, s.stop = context.WithCancel(context.Background())
 	s.journal.init()
 	if o.collects {
 		s.garbage = make(chan struct{}, 1)
@@ -140,6 +147,7 @@ func (s *Server) countConn(_ net.Conn, state http.ConnState) {
 func (s *Server) Close() {
 	s.close.Do(func() {
 		close(s.closing)
+		s.stop()
 		_ = s.http.Close()
 	})
 	s.conns.Wait()

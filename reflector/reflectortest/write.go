@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -54,7 +55,7 @@ func (c *call) write(change func(*record) (object, error)) (*record, error) {
 }
 
 func (c *call) writing(applied bool) writing {
-	w := writing{parts: wholeButStatus, manager: c.manager(), applied: applied, dryRun: c.dryRun}
+	w := writing{parts: wholeButStatus, subresource: c.Subresource, manager: c.manager(), applied: applied, dryRun: c.dryRun}
 	switch {
 	case c.Subresource == "status":
 		w.parts = statusOnly
@@ -97,6 +98,19 @@ func mergeStringData(obj object) {
 
 // createLocked stores a new object. It needs mu.
 func (s *Server) createLocked(res *resource, namespace string, obj object, w writing) (*record, error) {
+	if len(res.admissions) > 0 {
+		if err := res.placeIn(namespace, obj); err != nil {
+			return nil, err
+		}
+		if err := s.fillBuiltin(res, obj); err != nil {
+			return nil, err
+		}
+		a := &admitted{operation: admissionv1.Create, resource: res, namespace: obj.GetNamespace(), name: obj.GetName(), dryRun: w.dryRun, object: obj}
+		if err := s.admitLocked(a); err != nil {
+			return nil, err
+		}
+		obj = a.object
+	}
 	mergeStringData(obj)
 	if isReset(obj) {
 		obj.SetManagedFields(nil)
@@ -172,18 +186,9 @@ func (s *Server) nameLocked(res *resource, obj object) {
 
 // updateLocked replaces an object. It needs mu.
 func (s *Server) updateLocked(res *resource, namespace, name string, w writing, change func(*record) (object, error)) (*record, error) {
-	prior, ok := res.history.current.Get(res.key(namespace, name))
-	if !ok {
-		return nil, apierrors.NewNotFound(res.gr(), name)
-	}
-	obj, err := change(prior)
+	prior, obj, err := s.changeLocked(res, namespace, name, w, change)
 	if err != nil {
 		return nil, err
-	}
-	if w.parts != statusOnly {
-		if err := s.fillBuiltin(res, obj); err != nil {
-			return nil, err
-		}
 	}
 	mergeStringData(obj)
 	if err := res.checkUpdate(prior, namespace, name, obj); err != nil {
@@ -223,6 +228,35 @@ func (s *Server) updateLocked(res *resource, namespace, name string, w writing, 
 		return newRecord(res, obj, prior.version)
 	}
 	return s.replaceLocked(res, prior, obj, w.author(tracked), w.dryRun)
+}
+
+// changeLocked returns the stored object and the new one that a write makes of it. The hooks of
+// WithAdmission run without the lock, so it begins again if the stored object changed meanwhile. It
+// needs mu.
+func (s *Server) changeLocked(res *resource, namespace, name string, w writing, change func(*record) (object, error)) (*record, object, error) {
+	for {
+		prior, ok := res.history.current.Get(res.key(namespace, name))
+		if !ok {
+			return nil, nil, apierrors.NewNotFound(res.gr(), name)
+		}
+		obj, err := change(prior)
+		if err == nil && w.parts != statusOnly {
+			err = s.fillBuiltin(res, obj)
+		}
+		if err != nil || len(res.admissions) == 0 {
+			return prior, obj, err
+		}
+		a := &admitted{
+			operation: admissionv1.Update, resource: res, subresource: w.subresource, namespace: namespace, name: name, dryRun: w.dryRun,
+			object: obj, old: prior.object(),
+		}
+		if err := s.admitLocked(a); err != nil {
+			return nil, nil, err
+		}
+		if now, _ := res.history.current.Get(res.key(namespace, name)); now == prior {
+			return prior, a.object, nil
+		}
+	}
 }
 
 // replaceLocked stores obj in place of prior. A write without a change makes no version. It needs

@@ -1,0 +1,255 @@
+package reflectortest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+)
+
+// review is what a hook got, in short.
+func review[T metav1.Object](a *reflectortest.Admission[T], object, old string) string {
+	text := fmt.Sprintf("%s %s %s/%s %s>%s", a.Operation, a.Resource.Resource, a.Namespace, a.Name, old, object)
+	if a.Subresource != "" {
+		text += " " + a.Subresource
+	}
+	if a.DryRun {
+		text += " dry"
+	}
+	return text
+}
+
+func TestHookSeesEachWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		write func(dynamic.ResourceInterface) error
+		want  []string
+	}{
+		"create": {func(r dynamic.ResourceInterface) error {
+			_, err := r.Create(t.Context(), keyed("b", "1"), metav1.CreateOptions{})
+			return err
+		}, []string{"CREATE configmaps ns/b >1"}},
+		"create a name": {func(r dynamic.ResourceInterface) error {
+			u := keyed("", "1")
+			u.SetGenerateName("b-")
+			_, err := r.Create(t.Context(), u, metav1.CreateOptions{})
+			return err
+		}, []string{"CREATE configmaps ns/ >1"}},
+		"update": {func(r dynamic.ResourceInterface) error {
+			_, err := r.Update(t.Context(), keyed("a", "1"), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}, []string{"UPDATE configmaps ns/a 0>1 dry"}},
+		"patch": {func(r dynamic.ResourceInterface) error {
+			_, err := r.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"data":{"k":"1"}}`), metav1.PatchOptions{})
+			return err
+		}, []string{"UPDATE configmaps ns/a 0>1"}},
+		"apply": {func(r dynamic.ResourceInterface) error {
+			_, err := r.Apply(t.Context(), "a", keyed("a", "1"), metav1.ApplyOptions{FieldManager: "m", Force: true})
+			return err
+		}, []string{"UPDATE configmaps ns/a 0>1"}},
+		"apply a new one": {func(r dynamic.ResourceInterface) error {
+			_, err := r.Apply(t.Context(), "b", keyed("b", "1"), metav1.ApplyOptions{FieldManager: "m"})
+			return err
+		}, []string{"CREATE configmaps ns/b >1"}},
+		"delete": {func(r dynamic.ResourceInterface) error {
+			return r.Delete(t.Context(), "a", metav1.DeleteOptions{})
+		}, []string{"DELETE configmaps ns/a 0>"}},
+		"delete all": {func(r dynamic.ResourceInterface) error {
+			return r.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
+		}, []string{"DELETE configmaps ns/a 0>"}},
+		"a missing one": {func(r dynamic.ResourceInterface) error {
+			_ = r.Delete(t.Context(), "x", metav1.DeleteOptions{})
+			return nil
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			s := reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.ConfigMap]) error {
+				var object, old string
+				if a.Object != nil {
+					object = a.Object.Data["k"]
+				}
+				if a.Old != nil {
+					old = a.Old.Data["k"]
+				}
+				got = append(got, review(a, object, old))
+				return nil
+			}))
+			require.NoError(t, s.Create(keyed("a", "0")))
+			require.Equal(t, []string{"CREATE configmaps ns/a >0"}, got, "the test's own writes, too")
+			got = nil
+			client, err := dynamic.NewForConfig(s.Config())
+			require.NoError(t, err)
+			require.NoError(t, c.write(client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("ns")))
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+func keyed(name, value string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"k": value}}}
+	u.SetNamespace("ns")
+	u.SetName(name)
+	return u
+}
+
+// TestHookChangesWhatItSees changes a field of a type that lacks another field of the kind, after
+// the defaults are set and before the object is checked.
+func TestHookChangesWhatItSees(t *testing.T) {
+	bookshop := books
+	bookshop.Status = true
+	bookshop.Schema = []byte(`{"type":"object","properties":{"pages":{"type":"integer","default":7},"cover":{"type":"string","default":"soft"}}}`)
+	s := reflectortest.Start(t, reflectortest.WithResource(bookshop), reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*book]) error {
+		a.Object.Pages++
+		a.Object.Labels = map[string]string{"by": "hook"}
+		if a.Object.Name == "bad" {
+			a.Object.Labels["bad key!"] = ""
+		}
+		return nil
+	}))
+	client, err := dynamic.NewForConfig(s.Config())
+	require.NoError(t, err)
+	r := client.Resource(schema.GroupVersionResource{Group: books.Group, Version: books.Version, Resource: books.Plural}).Namespace("ns")
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "library.example.com/v1", "kind": "Book", "extra": "kept"}}
+	u.SetName("a")
+	u, err = r.Create(t.Context(), u, metav1.CreateOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"by": "hook"}, u.GetLabels())
+	assert.Equal(t, []any{int64(8), "soft", "kept"}, []any{u.Object["pages"], u.Object["cover"], u.Object["extra"]})
+
+	u.Object["status"] = map[string]any{"read": true}
+	u, err = r.UpdateStatus(t.Context(), u, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, int64(8), u.Object["pages"], "the hook is not for the status")
+
+	u.SetName("bad")
+	u.SetResourceVersion("")
+	_, err = r.Create(t.Context(), u, metav1.CreateOptions{})
+	assert.True(t, apierrors.IsInvalid(err), "%v", err)
+}
+
+func TestHookDenies(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want metav1.Status
+	}{
+		"an error": {errors.New("no"), metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Message: `admission webhook "reflectortest" denied the request: no`,
+		}},
+		"an API error": {fmt.Errorf("wrapped: %w", apierrors.NewConflict(schema.GroupResource{Resource: "r"}, "n", errors.New("no"))), metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
+			Message: `Operation cannot be fulfilled on r "n": no`, Details: &metav1.StatusDetails{Name: "n", Kind: "r"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var of admissionv1.Operation
+			s := reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*unstructured.Unstructured]) error {
+				if a.Operation == of {
+					return c.err
+				}
+				return nil
+			}))
+			client := clientset(t, s.Config()).CoreV1().ConfigMaps("ns")
+			_, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+			require.NoError(t, err)
+			before := s.ResourceVersion()
+			for operation, write := range map[admissionv1.Operation]func() error{
+				admissionv1.Create: func() error {
+					_, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, metav1.CreateOptions{})
+					return err
+				},
+				admissionv1.Update: func() error {
+					_, err := client.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"data":{"k":"v"}}`), metav1.PatchOptions{})
+					return err
+				},
+				admissionv1.Delete: func() error { return client.Delete(t.Context(), "a", metav1.DeleteOptions{}) },
+			} {
+				of = operation
+				var status apierrors.APIStatus
+				require.ErrorAs(t, write(), &status)
+				got := status.Status()
+				got.TypeMeta, got.ListMeta = metav1.TypeMeta{}, metav1.ListMeta{}
+				assert.Equal(t, c.want, got)
+			}
+			assert.Equal(t, before, s.ResourceVersion())
+		})
+	}
+}
+
+// TestHookIsCalledAgain changes the object while the hook runs: the patch then starts from the change.
+func TestHookIsCalledAgain(t *testing.T) {
+	var s *reflectortest.Server
+	var once sync.Once
+	calls := 0
+	s = reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.ConfigMap]) (err error) {
+		if a.Operation != admissionv1.Update || a.Object.Data["by"] != "client" {
+			return nil
+		}
+		calls++
+		once.Do(func() {
+			current := a.Old.DeepCopy()
+			current.Data = map[string]string{"k": "2"}
+			err = s.Update(current)
+		})
+		return err
+	}))
+	require.NoError(t, s.Create(keyed("a", "1")))
+	got, err := clientset(t, s.Config()).CoreV1().ConfigMaps("ns").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"data":{"by":"client"}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"k": "2", "by": "client"}, got.Data)
+	assert.Equal(t, 2, calls)
+}
+
+// TestHookSeesTheCollector lets the garbage collector delete a dependent, which a hook may deny.
+func TestHookSeesTheCollector(t *testing.T) {
+	deny := true
+	s := reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.ConfigMap]) error {
+		if a.Operation == admissionv1.Delete && deny {
+			return errors.New("no")
+		}
+		return nil
+	}))
+	u := keyed("a", "1")
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "absent", UID: "absent"}})
+	require.NoError(t, s.Create(u))
+	assert.False(t, s.CollectGarbage())
+	deny = false
+	require.NoError(t, s.Create(keyed("b", "1"))) // a change, for another pass
+	assert.True(t, s.CollectGarbage())
+	assert.True(t, apierrors.IsNotFound(s.Get(u)))
+}
+
+func TestHookOfTheStatus(t *testing.T) {
+	var got []string
+	s := reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.Pod]) error {
+		got = append(got, review(a, string(a.Object.Status.Phase), string(a.Old.Status.Phase)))
+		return nil
+	}, "status"))
+	pods := clientset(t, s.Config()).CoreV1().Pods("ns")
+	pod, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	pod.Status.Phase = corev1.PodRunning
+	_, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"UPDATE pods ns/a Pending>Running status"}, got)
+}
+
+func TestHookOfAnUnknownKind(t *testing.T) {
+	_, err := reflectortest.NewServer(reflectortest.WithAdmission(func(context.Context, *reflectortest.Admission[*book]) error { return nil }))
+	assert.ErrorContains(t, err, "book is not served")
+}
