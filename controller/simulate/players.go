@@ -64,10 +64,10 @@ func Jobs(runs time.Duration, fails func(*batchv1.Job) bool) Player {
 				again = sooner(again, runs-time.Since(want.StartTime.Time))
 			case fails != nil && fails(j):
 				want.Active, want.Ready, want.Failed = 0, new(int32(0)), pods
-				want.Conditions = append(want.Conditions, ended(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, now))
+				want.Conditions = append(want.Conditions, jobEnded(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, now))
 			default:
 				want.Active, want.Ready, want.Succeeded, want.CompletionTime = 0, new(int32(0)), cmp.Or(deref(j.Spec.Completions), pods), &now
-				want.Conditions = append(want.Conditions, ended(batchv1.JobComplete, batchv1.JobReasonCompletionsReached, now))
+				want.Conditions = append(want.Conditions, jobEnded(batchv1.JobComplete, batchv1.JobReasonCompletionsReached, now))
 			}
 			if reflect.DeepEqual(want, &j.Status) {
 				continue
@@ -87,7 +87,7 @@ func finished(j *batchv1.Job) bool {
 	})
 }
 
-func ended(how batchv1.JobConditionType, reason string, at metav1.Time) batchv1.JobCondition {
+func jobEnded(how batchv1.JobConditionType, reason string, at metav1.Time) batchv1.JobCondition {
 	return batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue, Reason: reason, LastProbeTime: at, LastTransitionTime: at}
 }
 
