@@ -87,13 +87,13 @@ var garbageKinds = map[string]schema.GroupVersionKind{
 // is the one of internal/controlplane. It also has to come to the same result on reflectortest's server.
 func TestGarbageCollection(t *testing.T) {
 	skipUnderRace(t)
-	program := buildCollector(t)
+	program := buildController(t, "collector")
 
 	server := apiserver.Start(t, apiserver.Options{})
 	conformance.InstallWidgets(t, server.Config())
-	startCollector(t, program, server.Config())
+	startController(t, program, server.Config())
 	double := reflectortest.Start(t, reflectortest.OnPort(), reflectortest.WithResource(conformance.Widget))
-	startCollector(t, program, double.Config())
+	startController(t, program, double.Config())
 	t.Run("scenarios", func(t *testing.T) {
 		for name, script := range garbage {
 			t.Run(name, func(t *testing.T) {
@@ -111,22 +111,22 @@ func TestGarbageCollection(t *testing.T) {
 	})
 }
 
-// buildCollector builds the program of testdata/collector.go with the versions of internal/controlplane.
-func buildCollector(t *testing.T) string {
+// buildController builds a program of testdata with the versions of internal/controlplane.
+func buildController(t *testing.T, name string) string {
 	t.Helper()
 	folder := t.TempDir()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join("..", "..", "controlplane", name))
+	for _, file := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "controlplane", file))
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, file), content, 0o644))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), shim(t, "collector", "package main"), 0o644))
-	runGo(t, folder, "build", "-trimpath", "-ldflags=-s -w", "-o", "collector", ".")
-	return filepath.Join(folder, "collector")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), shim(t, name, "package main"), 0o644))
+	runGo(t, folder, "build", "-trimpath", "-ldflags=-s -w", "-o", name, ".")
+	return filepath.Join(folder, name)
 }
 
-// startCollector runs the program until the test ends.
-func startCollector(t *testing.T, program string, config *rest.Config) {
+// startController runs a program of buildController until the test ends.
+func startController(t *testing.T, program string, config *rest.Config) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	command := exec.CommandContext(ctx, program, apiserver.WriteKubeconfig(t, config))
@@ -140,7 +140,7 @@ func startCollector(t *testing.T, program string, config *rest.Config) {
 		_ = command.Wait()
 		if t.Failed() {
 			lines := strings.Split(output.String(), "\n")
-			t.Logf("the collector's last lines:\n%s", strings.Join(lines[max(0, len(lines)-30):], "\n"))
+			t.Logf("the controller's last lines:\n%s", strings.Join(lines[max(0, len(lines)-30):], "\n"))
 		}
 	})
 }

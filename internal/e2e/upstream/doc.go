@@ -6,6 +6,7 @@
 //   - Kubernetes: the unit tests of the controllers of Deployments and ReplicaSets, with the informers of their factories replaced. Their version is the
 //     one of internal/controlplane.
 //   - Kubernetes: its garbage collector runs as a program on a kube-apiserver, and leaves what the one of reflectortest leaves.
+//   - Kubernetes: its controller of StatefulSets runs there, too, and does to pods and claims what the player of controller/simulate does.
 //   - trust-manager, an operator of ConfigMaps and Secrets, and cluster-api, an operator of many kinds: their managers get the line
 //     NewCache: controllerruntime.NewCache. The programs build.
 //   - JobSet, an operator of Jobs, is played under disturbances by package jobset.
