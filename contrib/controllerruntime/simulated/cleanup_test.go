@@ -176,9 +176,11 @@ func orphanClaim(mgr ctrl.Manager, buggy bool) error {
 				return ctrl.Result{}, err
 			}
 		}
-		if buggy && s.Status.Replicas > s.Spec.Replicas {
-			if err := c.Delete(ctx, claim(s.Spec.Replicas)); client.IgnoreNotFound(err) != nil {
-				return ctrl.Result{}, err
+		if buggy {
+			for i := s.Spec.Replicas; i < s.Status.Replicas; i++ {
+				if err := c.Delete(ctx, claim(i)); client.IgnoreNotFound(err) != nil {
+					return ctrl.Result{}, err
+				}
 			}
 		}
 		if !buggy {
