@@ -178,6 +178,7 @@ var scriptErrors = map[string]error{
 	"invalid":        apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil),
 	"bad":            apierrors.NewBadRequest("bad"),
 	"forbidden":      apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil),
+	"absent":         statusError(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource"),
 	"unsupported":    apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "pods"}, "watch"),
 	"type":           errors.New("event carries a *v1.Service, want a *v1.Pod"),
 	"rejected":       &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrBadKey}}},
