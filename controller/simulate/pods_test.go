@@ -72,14 +72,17 @@ func TestPods(t *testing.T) {
 				p.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 				require.NoError(t, s.Create(p))
 				play := Pods(time.Minute, func(p *corev1.Pod) bool { return p.Name == "bad" })
-				_, err := play(s)
+				again, err := play(s)
 				require.NoError(t, err)
+				if ends := p.Spec.RestartPolicy != ""; ends {
+					assert.Equal(t, time.Minute, again)
+				}
 				require.NoError(t, s.Get(p))
 				if pod.do != nil {
 					require.NoError(t, pod.do(s, p))
 				}
 				<-time.After(pod.after)
-				again, err := play(s)
+				again, err = play(s)
 				require.NoError(t, err)
 				assert.Equal(t, pod.again, again)
 				still := s.ResourceVersion()

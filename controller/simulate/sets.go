@@ -58,9 +58,6 @@ type statefulSet struct {
 }
 
 func (set *statefulSet) play() (again time.Duration, err error) {
-	if err := set.adopt(); err != nil {
-		return 0, err
-	}
 	pods, err := set.pods()
 	if err != nil {
 		return 0, err
@@ -282,34 +279,33 @@ func (set *statefulSet) ownClaims(p *corev1.Pod, condemned bool) error {
 	return nil
 }
 
-// adopt takes the pods without a controller that have a name and the labels of the set.
-func (set *statefulSet) adopt() error {
+// pods returns the pods of the set in the order of their ordinals. It adopts those without a controller that
+// have a name and the labels of the set.
+func (set *statefulSet) pods() (own []*corev1.Pod, err error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all, err := reflectortest.List[*corev1.Pod](set.server, set.Namespace)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, p := range all {
-		if metav1.GetControllerOf(p) != nil || p.DeletionTimestamp != nil || set.ordinal(p.Name) < 0 || !selector.Matches(labels.Set(p.Labels)) {
+		if set.ordinal(p.Name) < 0 {
 			continue
 		}
-		p.OwnerReferences = append(p.OwnerReferences, *metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")))
-		if err := set.server.Update(p); err != nil {
-			return err
+		if metav1.GetControllerOf(p) == nil && p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels)) {
+			p.OwnerReferences = append(p.OwnerReferences, *metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")))
+			if err := set.server.Update(p); err != nil {
+				return nil, err
+			}
+		}
+		if metav1.IsControlledBy(p, set) {
+			own = append(own, p)
 		}
 	}
-	return nil
-}
-
-// pods returns the pods of the set in the order of their ordinals.
-func (set *statefulSet) pods() ([]*corev1.Pod, error) {
-	pods, err := controlled(set.server, set.StatefulSet)
-	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return set.ordinal(p.Name) < 0 })
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(set.ordinal(a.Name), set.ordinal(b.Name)) })
-	return pods, err
+	slices.SortFunc(own, func(a, b *corev1.Pod) int { return cmp.Compare(set.ordinal(a.Name), set.ordinal(b.Name)) })
+	return own, nil
 }
 
 // ordinal returns the ordinal in the name of a pod, or -1 if the name is none of the set.

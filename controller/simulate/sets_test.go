@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,7 +144,9 @@ func TestStatefulSets(t *testing.T) {
 		{name: "a broken pod blocks an update", change: image("b"), do: pod("web-1", breakPod), status: "3 2 2 3 0 false"},
 		{name: "the last pod is broken", change: scale(1), do: pod("web-2", breakPod), states: []string{"0a 1a 2a~", "0a 1a~", "0a"}, status: "1 1 1 1 1 true"},
 		{name: "a broken pod goes after the others", change: scale(1), do: pod("web-1", breakPod), states: []string{"0a 1a! 2a~", "0a 1a~", "0a"}, status: "1 1 1 1 1 true"},
-		{name: "an orphan", states: []string{"0a 1a 2a"}, status: "3 3 3 3 3 true", do: pod("web-1", func(s server, p *corev1.Pod) error {
+		{name: "two broken pods", change: scale(1), do: func(s server) error { return errors.Join(pod("web-1", breakPod)(s), pod("web-2", breakPod)(s)) },
+			status: "3 1 1 3 3 true"}, // the higher one waits for the lower one
+		{name: "an orphan", status: "3 3 3 3 3 true", do: pod("web-1", func(s server, p *corev1.Pod) error {
 			p.OwnerReferences = nil
 			return s.Update(p)
 		})},
@@ -168,9 +171,6 @@ func TestStatefulSets(t *testing.T) {
 					require.NoError(t, one.do(s))
 				}
 				states, _ := settle(t, s, StatefulSets)
-				if one.name == "an orphan" {
-					one.states = nil // it is the set's again, so nothing is to be seen
-				}
 				assert.Equal(t, one.states, states)
 				require.NoError(t, s.Get(w))
 				st := w.Status
@@ -184,9 +184,12 @@ func TestStatefulSets(t *testing.T) {
 				names := []string{st.CurrentRevision, st.UpdateRevision}
 				slices.Sort(names)
 				var got []string
+				newest := int64(0)
 				for _, r := range revisions {
 					got = append(got, r.Name)
+					newest = max(newest, r.Revision)
 				}
+				assert.EqualValues(t, len(got), newest, "the revisions are numbered again")
 				assert.Equal(t, slices.Compact(names), got)
 			})
 		})
@@ -198,13 +201,18 @@ func TestPodsOfAStatefulSet(t *testing.T) {
 		s := reflectortest.Start(t)
 		w := web(2)
 		w.Spec.MinReadySeconds = 20
+		w.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "scratch"}, {Name: "data"}} // the claim replaces the second one
 		w.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 		w.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 			WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
 		}
 		require.NoError(t, s.Create(w))
+		other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "other"}}
+		other.Spec.Containers = template("x").Spec.Containers
+		other.Labels = map[string]string{appsv1.PodIndexLabel: "other"}
+		require.NoError(t, s.Create(other))
 		states, again := settle(t, s, StatefulSets)
-		assert.Equal(t, []string{"0a?", "0a"}, states)
+		assert.Equal(t, []string{"0a? otherx!", "0a otherx!"}, states, "a pod of somebody else is left alone")
 		assert.Equal(t, 20*time.Second, again, "the second pod waits until the first one is available")
 		require.NoError(t, s.Get(w))
 		assert.EqualValues(t, 1, w.Status.ReadyReplicas)
@@ -222,7 +230,7 @@ func TestPodsOfAStatefulSet(t *testing.T) {
 			"app": "web", "statefulset.kubernetes.io/pod-name": "web-1", "apps.kubernetes.io/pod-index": "1", "controller-revision-hash": w.Status.UpdateRevision,
 		}, p.Labels)
 		assert.Equal(t, "web-1 web", p.Spec.Hostname+" "+p.Spec.Subdomain)
-		require.Len(t, p.Spec.Volumes, 1)
+		require.Len(t, p.Spec.Volumes, 2)
 		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data-web-1"}}
 		assert.Equal(t, c.Name, p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName)
 		require.NoError(t, s.Get(c))
@@ -245,7 +253,25 @@ func TestPodsOfAStatefulSet(t *testing.T) {
 	})
 }
 
-func TestTemplatesThatDifferInATimeHaveTheSameHashesInEachRun(t *testing.T) {
+func TestAStatefulSetThatIsCreatedAgainWaitsForTheGarbageCollector(t *testing.T) {
+	s := reflectortest.Start(t)
+	require.NoError(t, s.Create(web(1)))
+	settle(t, s, StatefulSets)
+	w := web(1)
+	require.NoError(t, s.Delete(w))
+	require.NoError(t, s.Create(w))
+	settle(t, s, StatefulSets)
+	require.NoError(t, s.Get(w))
+	assert.Zero(t, w.Status.Replicas, "the pod is that of the earlier set")
+	for s.CollectGarbage() {
+		settle(t, s, Pods(0, nil), StatefulSets)
+	}
+	require.NoError(t, s.Get(w))
+	assert.EqualValues(t, 1, w.Status.ReadyReplicas)
+	assert.Zero(t, *w.Status.CollisionCount, "the earlier set had the same template")
+}
+
+func TestHashesAndNamesAreTheSameInEachRun(t *testing.T) {
 	var runs [][]string
 	for _, minute := range []int{1, 2} {
 		s := reflectortest.Start(t)
@@ -267,11 +293,15 @@ func TestTemplatesThatDifferInATimeHaveTheSameHashesInEachRun(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, pods, 1)
 			assert.Equal(t, at(i), pods[0].Annotations, "each template is another one")
-			names = append(names, pods[0].Labels[appsv1.ControllerRevisionHashLabelKey])
+			names = append(names, pods[0].Labels[appsv1.ControllerRevisionHashLabelKey], pods[0].Name)
+			revisions, err := reflectortest.List[*appsv1.ControllerRevision](s, "")
+			require.NoError(t, err)
+			require.Len(t, revisions, 1)
+			assert.Equal(t, "agent-", revisions[0].GenerateName, "the names of revisions are not compared")
 		}
 		runs = append(runs, names)
 	}
-	assert.Equal(t, runs[0], runs[1])
+	assert.Equal(t, runs[0], runs[1], "although the times in the templates differ")
 }
 
 func newDaemons() *appsv1.DaemonSet {
@@ -303,7 +333,13 @@ func TestDaemonSets(t *testing.T) {
 		states []string // since the beginning
 		// status is desired, current, ready, available, unavailable, misscheduled and updated.
 		status string
+		again  time.Duration
 	}{
+		{name: "not yet available", begin: func(d daemons) { d.Spec.MinReadySeconds = 20 }, states: []string{"node:a?", "node:a"}, status: "1 1 1 0 1 0 1", again: 20 * time.Second},
+		{name: "two on a node", do: first(func(s server, p *corev1.Pod) error {
+			p.Name, p.ResourceVersion = "zzz", ""
+			return s.Create(p)
+		}), states: []string{"node:a?", "node:a", "node:a node:a~", "node:a"}, status: "1 1 1 1 0 0 1"},
 		{name: "without nodes", states: []string{"node:a?", "node:a"}, status: "1 1 1 1 0 0 1"},
 		{name: "one for each node", nodes: three, states: []string{"x:a? y:a? z:a?", "x:a y:a z:a"}, status: "3 3 3 3 0 0 3"},
 		{name: "no node fits", nodes: three[:1], begin: onlyGPU, status: "0 0 0 0 0 0 0"},
@@ -346,7 +382,8 @@ func TestDaemonSets(t *testing.T) {
 				if one.do != nil {
 					require.NoError(t, one.do(s))
 				}
-				more, _ := settle(t, s, DaemonSets)
+				more, again := settle(t, s, DaemonSets)
+				assert.Equal(t, one.again, again)
 				assert.Equal(t, one.states, append(states, more...))
 				require.NoError(t, s.Get(d))
 				st := d.Status
