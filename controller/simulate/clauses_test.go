@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,9 +19,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -52,7 +55,7 @@ func cachedWith(ctx context.Context, config *rest.Config, do act) error {
 }
 
 // elected is the operator under client-go's election, whose process ends when it has lost the lease.
-func elected(do func(context.Context, *rest.Config) error) func(context.Context, *rest.Config) error {
+func elected(do func(context.Context, *rest.Config) error, change ...func(*leaderelection.LeaderElectionConfig)) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, config *rest.Config) error {
 		c, err := kubernetes.NewForConfig(config)
 		if err != nil {
@@ -61,23 +64,27 @@ func elected(do func(context.Context, *rest.Config) error) func(context.Context,
 		ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 		defer cancel()
 		ended := make(chan error, 1)
-		started := false
-		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		var started atomic.Bool
+		election := leaderelection.LeaderElectionConfig{
 			Lock: &resourcelock.LeaseLock{
 				LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "keeper"}, Client: c.CoordinationV1(),
 				LockConfig: resourcelock.ResourceLockConfig{Identity: rand.Text()},
 			},
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true,
 			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(ctx context.Context) { started = true; ended <- do(ctx, config) },
+				OnStartedLeading: func(ctx context.Context) { started.Store(true); ended <- do(ctx, config) },
 				OnStoppedLeading: func() {},
 			},
-		})
+		}
+		for _, set := range change {
+			set(&election)
+		}
+		elector, err := leaderelection.NewLeaderElector(election)
 		if err != nil {
 			return err
 		}
 		elector.Run(ctx)
-		if !started {
+		if !started.Load() {
 			return nil
 		}
 		return <-ended
@@ -85,7 +92,7 @@ func elected(do func(context.Context, *rest.Config) error) func(context.Context,
 }
 
 // warm runs the caches of [cachedWith] in each process, and do in the leader.
-func warm(do act) func(context.Context, *rest.Config) error {
+func warm(do act, change ...func(*leaderelection.LeaderElectionConfig)) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, config *rest.Config) error {
 		c, err := kubernetes.NewForConfig(config)
 		if err != nil {
@@ -111,7 +118,7 @@ func warm(do act) func(context.Context, *rest.Config) error {
 					return nil
 				}
 			}
-		})(ctx, config)
+		}, change...)(ctx, config)
 		cancel()
 		return errors.Join(err, <-ended)
 	}
@@ -158,7 +165,7 @@ func TestASecondProcessTakesOver(t *testing.T) {
 func TestAStandbyNeedsAnElection(t *testing.T) {
 	_, failures := Play(t, Scenario{Operator: cached, Steps: life}, "lease lost at create serviceaccounts default/a#1")
 	require.NotEmpty(t, failures)
-	assert.Contains(t, failures[0], "there is no standby: the operator holds no Lease")
+	assert.Equal(t, []string{"there is no second process, because both would act: let the operator hold a Lease, or leave the clause out"}, failures)
 }
 
 func TestAProcessThatActsWithoutItsLeaseIsAFinding(t *testing.T) {
@@ -169,7 +176,116 @@ func TestAProcessThatActsWithoutItsLeaseIsAFinding(t *testing.T) {
 	const line = "lease lost at create serviceaccounts default/a#1"
 	_, failures := Play(t, s, line)
 	require.NotEmpty(t, failures)
-	assert.Equal(t, "a process writes after it has lost its lease and another process has it: update serviceaccounts default/a", failures[0])
+	const says = "a process writes to serviceaccounts default/a after it has lost its lease and another process has it: end the work with the context of the term"
+	assert.Equal(t, says, failures[0])
+	_, failures = Play(t, s, "stop after create serviceaccounts default/a#1; standby behind create serviceaccounts default/a#1")
+	assert.Empty(t, failures, "its context is the process's, which has ended")
+	s.Operator = func(ctx context.Context, config *rest.Config) error {
+		return elected(func(context.Context, *rest.Config) error {
+			late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+			defer cancel()
+			defer context.AfterFunc(ctx, func() { time.AfterFunc(5*time.Minute, cancel) })()
+			return cachedWith(late, config, func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+				<-time.After(10 * time.Second)
+				return keep(ctx, c, p)
+			})
+		})(ctx, config)
+	}
+	_, failures = Play(t, s, "stop after create serviceaccounts default/a#1; standby behind create serviceaccounts default/a#1; step after create serviceaccounts default/a#1")
+	require.NotEmpty(t, failures)
+	assert.Equal(t, says, failures[0], "it has released its lease, and goes on for its grace time")
+}
+
+func TestALongLeaseIsWaitedFor(t *testing.T) {
+	const create, update = "create serviceaccounts default/a#1", "update serviceaccounts default/a#1"
+	s := Scenario{Steps: life, Operator: warm(keep, func(c *leaderelection.LeaderElectionConfig) {
+		c.LeaseDuration, c.RenewDeadline, c.RetryPeriod = 137*time.Second, 107*time.Second, 26*time.Second
+	})}
+	for _, line := range []string{"crash after " + update + "; standby behind " + update, "lease lost at " + create} {
+		trace, failures := Play(t, s, line)
+		assert.Empty(t, failures)
+		inOrder(t, trace, "p0 has the lease", "p0 create", "p1 has the lease")
+	}
+}
+
+func TestALeaseOfItsOwnMakesNoLeader(t *testing.T) {
+	heartbeat := func(ctx context.Context, config *rest.Config) error {
+		c, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		name := rand.Text()
+		_, err = c.CoordinationV1().Leases("default").Create(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(name)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &name},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		return warm(keep)(ctx, config)
+	}
+	const create = "create serviceaccounts default/a#1"
+	trace, failures := Play(t, Scenario{Operator: heartbeat, Steps: life}, "crash after "+create+"; standby behind "+create)
+	assert.Empty(t, failures)
+	assert.Equal(t, 1, strings.Count(strings.Join(trace, "\n"), "p1 has the lease"), "it is a candidate until then")
+	inOrder(t, trace, "p0 "+create, "p0 has ended", "p1 has the lease")
+}
+
+func TestTwoProcessesNeedTwoIdentities(t *testing.T) {
+	s := Scenario{Steps: life, Operator: warm(keep, func(c *leaderelection.LeaderElectionConfig) {
+		c.Lock.(*resourcelock.LeaseLock).LockConfig.Identity = "the-pod"
+	})}
+	_, failures := Play(t, s, "lease lost at create serviceaccounts default/a#1")
+	assert.Contains(t, failures, "two processes hold one lease at once, because their identities are equal: add a UUID to each")
+}
+
+func TestALostLeaseCanBeHadAgain(t *testing.T) {
+	s := Scenario{Steps: life, Operator: func(ctx context.Context, config *rest.Config) error {
+		for ctx.Err() == nil {
+			if err := warm(keep)(ctx, config); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	const create, update = "create serviceaccounts default/a#1", "update serviceaccounts default/a#1"
+	trace, failures := Play(t, s, "lease lost at "+create+"; crash before "+update)
+	assert.Empty(t, failures)
+	inOrder(t, trace, "p0 has the lease", "p1 has the lease", "p1 "+update, "p1 has ended", "p0 has the lease", "p0 update")
+}
+
+func TestAProcessThatIsStoppedHasTimeToEnd(t *testing.T) {
+	// At its end it takes a while, and then writes once more.
+	operator := func(takes time.Duration) func(context.Context, *rest.Config) error {
+		return func(ctx context.Context, config *rest.Config) error {
+			c, err := kubernetes.NewForConfig(config)
+			if err == nil {
+				err = cached(ctx, config)
+			}
+			if err != nil {
+				return err
+			}
+			<-time.After(takes)
+			_, _ = c.CoreV1().ConfigMaps("default").Patch(context.WithoutCancel(ctx), "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{})
+			return nil
+		}
+	}
+	const create = "create serviceaccounts default/a#1"
+	trace, _ := Play(t, Scenario{Operator: operator(20 * time.Second), Steps: life}, "stop after "+create)
+	inOrder(t, trace, "p0 "+create, "p0 patch configmaps default/a#1", "p0 has ended", "p1 watch", "user: change")
+	trace, failures := Play(t, Scenario{Operator: operator(40 * time.Second), Steps: life}, "stop after "+create)
+	assert.Empty(t, failures)
+	inOrder(t, trace, "p0 "+create, "p0 has ended", "p1 watch", "user: change")
+	assert.NotContains(t, trace, "p0 patch configmaps default/a#1", "it was killed after 30 seconds")
+}
+
+func TestARestoredServerHasLostTheStepsOfTheUser(t *testing.T) {
+	steps := []Step{Create(parent("color", "red")), paint("blue")}
+	steps[1].When = func(s *reflectortest.Server) bool {
+		return s.Get(&corev1.ServiceAccount{ObjectMeta: parent().ObjectMeta}) == nil
+	}
+	trace, failures := Play(t, Scenario{Operator: cached, Steps: steps}, "restore before create serviceaccounts default/a#1")
+	assert.Empty(t, failures)
+	inOrder(t, trace, "user: change", "the server comes back from the backup", "user: change")
 }
 
 func TestARestoredServerHasLostWrites(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,6 +20,12 @@ type hold struct {
 	left  int       // writes
 	until time.Time // never, if it is zero: the process is a standby that has not yet taken over
 	of    *process
+}
+
+// A point is where a run was: the server's version, and the steps done.
+type point struct {
+	version uint64
+	step    int
 }
 
 // failing refuses all writes with a name until a time.
@@ -78,12 +85,16 @@ func (w *world) serve(to http.ResponseWriter, r *http.Request) {
 // endHolds lets the events go that a hold has kept for long enough.
 func (w *world) endHolds() {
 	for _, h := range w.holds {
-		if at := h.of.leads.Load(); h.verb == standbyBehind && at != 0 {
+		if at := h.of.leads.Load(); (h.verb == standbyBehind || h.verb == restartBehind) && at != 0 {
 			h.until = time.Unix(0, at).Add(maxHold)
 		}
 	}
 	w.holds = slices.DeleteFunc(w.holds, func(h *hold) bool {
-		return h.left <= 0 || !h.until.IsZero() && !time.Now().Before(h.until) || !slices.Contains(w.processes, h.of)
+		ended := h.left <= 0 || !h.until.IsZero() && !time.Now().Before(h.until) || !slices.Contains(w.processes, h.of)
+		if ended && (h.verb == standbyBehind || h.verb == restartBehind) {
+			w.moved = time.Now() // the operator may need a while to act on what it now hears
+		}
+		return ended
 	})
 	for _, p := range w.processes {
 		if p.behind.Load() != 0 && !slices.ContainsFunc(w.holds, func(h *hold) bool { return h.verb == restartBehind && h.of == p }) {
@@ -173,7 +184,7 @@ func (w *world) deliverWrite(m *message) {
 	id := fmt.Sprintf("%s#%d", name, w.counts[name])
 	m.id, w.result.last = id, id
 	w.written++
-	w.before[id] = w.server.ResourceVersion()
+	w.before[id] = point{w.server.ResourceVersion(), w.next}
 	if !w.disturbance {
 		w.result.writes, w.result.steps = append(w.result.writes, id), append(w.result.steps, w.next)
 	}
@@ -219,16 +230,20 @@ func (w *world) deliverWrite(m *message) {
 			}
 			w.holds = append(w.holds, h)
 		case standbyBehind:
+			w.fired[i] = len(w.processes) > 1
 			for _, p := range w.processes {
 				if p != m.process {
-					w.holds = append(w.holds, &hold{clause: clause{verb: standbyBehind, what: everything}, left: maxWrites, of: p})
+					w.holds = append(w.holds, &hold{clause: clause{verb: standbyBehind, what: everything}, left: math.MaxInt, of: p})
 				}
 			}
 		case leaseLost:
-			m.process.cutOff.Store(true)
+			if w.fired[i] = len(w.processes) > 1 && m.process.leads.Load() != 0; w.fired[i] {
+				m.process.mayEnd = true
+				m.process.cutOff.Store(true)
+			}
 		case stopAfter:
 			after = append(after, func() {
-				m.process.stopping = time.Now()
+				m.process.mayEnd, m.process.stopping = true, time.Now()
 				m.process.stop()
 			})
 		case restoreBefore:
@@ -252,7 +267,7 @@ func (w *world) deliverWrite(m *message) {
 		w.moved = time.Now() // the operator has to try again
 	}
 	m.verdict <- v
-	if w.schedule.has(compact) {
+	if w.schedule.has(compact) && !w.schedule.has(restoreBefore) && !w.schedule.has(restartBehind) { // both need the history
 		after = append(after, func() {
 			if err := w.server.Compact(w.server.ResourceVersion()); err != nil {
 				w.result.fail(compact, "the server cannot compact: %v", err)
@@ -270,10 +285,10 @@ func (w *world) deliverWrite(m *message) {
 // lagNext lets the next process begin behind the write that the schedule names.
 func (w *world) lagNext() {
 	for i, c := range w.schedule {
-		if at, ok := w.before[c.at]; ok && c.verb == restartBehind && !w.fired[i] {
+		if at, ok := w.before[c.at]; ok && c.verb == restartBehind && !w.fired[i] && len(w.processes) == 1 {
 			w.fired[i] = true
 			w.tell("  ** %s", c)
-			w.restart = &at
+			w.restart = &at.version
 		}
 	}
 }

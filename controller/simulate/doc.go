@@ -33,7 +33,7 @@
 // for example "update sites/status default/a#2": the second such write of the run.
 //
 //	crash before W, crash after W     the process ends there; the next one starts with an empty cache
-//	stop after W                      its context ends there, as at a rolling update
+//	stop after W                      Operator's context ends there; after 30 seconds the process is killed
 //	fail W with A                     the server refuses it: A is 409, 429, 500 or denied
 //	fail W with A for 10m             it refuses each such write for that long
 //	lose W                            the write is stored, and the operator gets 504 Timeout instead of the answer
@@ -48,12 +48,13 @@
 //	restore before W                  once the operator has settled, the server returns to the state before W,
 //	                                  from a backup, and the operator restarts
 //	crash after V; restart behind W   the next process lists a state from before W; see Scenario.OldServers
-//	crash after V; standby behind W   a second process, which waited with warm caches, takes over when the lease
-//	                                  expires; it gets the events of W and later ten seconds after that
+//	crash after V; standby behind W   a second process takes over when the lease expires. It gets the events from
+//	                                  W on ten seconds after it has taken over
 //	stop after V; standby behind W    the same, but the first process can release its lease
 //	lease lost at W                   the process cannot renew its lease, and a second one takes over
 //
-// The last three are for operators that hold a Lease.
+// The last three are for operators that hold a Lease. The second process starts before the first step, so it
+// waits with warm caches.
 //
 // # What is a finding
 //
@@ -66,7 +67,7 @@
 //     removes the annotation of annotate.
 //   - A deletion without a precondition removes another object than the cache showed.
 //   - An object is created or deleted more often than undisturbed.
-//   - A process writes after it has lost its lease and another process has it.
+//   - A process writes after it has lost its lease and another process has it, or two have one identity.
 //   - Requests, or writes that change nothing, are a multiple of those of the undisturbed run.
 //   - While a write fails for long, it is tried more often than once a second.
 //   - Scenario.Invariant fails, or Scenario.Outside differs.
@@ -83,7 +84,7 @@
 // # Code
 //
 // Read simulate.go first, then world.go, which is how a run goes, and deliver.go, which is what the clauses
-// do. processes.go starts and ends the operator, transport.go is where its messages wait, oracle.go and
+// do, with leases.go. processes.go starts and ends the operator, transport.go is where its messages wait, oracle.go and
 // state.go decide what is a finding, and schedule.go has the text of the clauses. players.go, pods.go and
 // sets.go play other controllers.
 package simulate

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,24 +117,13 @@ func (w *world) checkPanics() {
 		w.result.fail("panic "+value, "the operator panics: %s", value)
 	}
 	w.panics = nil
-	if w.overlap != "" {
-		w.result.fail("two leaders", "a process writes after it has lost its lease and another process has it: %s", w.overlap)
+	if w.overlap != nil {
+		w.result.fail("two leaders", "a process writes to %s after it has lost its lease and another process has it: end the work with the context of the term", w.alias(*w.overlap))
+	}
+	if w.twins {
+		w.result.fail("one identity", "two processes hold one lease at once, because their identities are equal: add a UUID to each")
 	}
 	w.result.doubtful = w.doubtful
-}
-
-// checkLeader requires that a process that has lost its lease writes nothing once another one has it.
-func (w *world) checkLeader(m *message) {
-	if !m.process.cutOff.Load() {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range w.processes {
-		if p != m.process && p.leads.Load() != 0 {
-			w.overlap = cmp.Or(w.overlap, m.verb+" "+m.target.String())
-		}
-	}
 }
 
 // refused takes a write that the server has refused from the places where others are disturbed.

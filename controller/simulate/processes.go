@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -32,8 +33,10 @@ type process struct {
 
 	stop     context.CancelFunc // ends the context of Operator
 	stopping time.Time          // when it was called, if it was
-	leads    atomic.Int64       // when the process got a lease, in nanoseconds, or 0
+	leads    atomic.Int64       // when the process last got a lease, in nanoseconds, or 0
+	noticed  int64              // leads, when the driver last looked
 	cutOff   atomic.Bool        // its requests for leases fail
+	mayEnd   bool               // by itself: it was stopped, or has lost its lease
 }
 
 // A version is what tells one state of an object from another.
@@ -54,7 +57,11 @@ func (w *world) start(ctx context.Context) {
 	if w.restart != nil {
 		p.behind.Store(*w.restart)
 		w.restart = nil
-		w.holds = append(w.holds, &hold{clause: clause{verb: restartBehind, what: everything}, left: maxWrites, until: time.Now().Add(maxHold), of: p})
+		h := &hold{clause: clause{verb: restartBehind, what: everything}, left: math.MaxInt, of: p}
+		if w.undisturbed == nil || !w.undisturbed.elects {
+			h.left, h.until = maxWrites, time.Now().Add(maxHold)
+		}
+		w.holds = append(w.holds, h)
 	}
 	w.mu.Lock()
 	w.processes = append(w.processes, p)
@@ -94,7 +101,7 @@ func (w *world) reap(ctx context.Context) (ended, ok bool) {
 		case err := <-p.done:
 			p.done <- err
 			switch {
-			case p.alive.Err() != nil || !p.stopping.IsZero() || p.cutOff.Load():
+			case p.alive.Err() != nil || p.mayEnd:
 				p.kill()
 			default:
 				w.fails(fmt.Errorf("the operator ended by itself: %w", cmp.Or(err, errNil)))
@@ -107,6 +114,7 @@ func (w *world) reap(ctx context.Context) (ended, ok bool) {
 		}
 		if p.alive.Err() != nil {
 			ended, w.disturbance = true, true
+			w.tell("p%d has ended", p.number)
 			w.awaitEnd(p)
 			w.mu.Lock()
 			w.processes = slices.DeleteFunc(w.processes, func(other *process) bool { return other == p })
@@ -130,10 +138,11 @@ func (w *world) restore() {
 	for _, p := range w.processes {
 		p.kill()
 	}
-	if err := w.server.Restore(w.backup); err != nil {
+	if err := w.server.Restore(w.backup.version); err != nil {
 		w.result.fail("restore", "the server cannot be restored: %v", err)
 	}
-	w.backup, w.result.restored = 0, true
+	w.next = w.backup.step // the user sees that the later steps are undone
+	w.backup, w.result.restored = point{}, true
 	w.annotated, w.playedAt, w.checked, w.moved = nil, 0, 0, time.Now()
 }
 

@@ -212,7 +212,7 @@ func (s *Scenario) disturbances(undisturbed *result) []schedule {
 		add(clause{verb: holdEvents, at: at, what: everything, n: 3})
 	}
 	if undisturbed.elects {
-		all = append(all, takeovers(undisturbed)...)
+		all = append(all, s.takeovers(undisturbed)...)
 	}
 	if s.OldServers {
 		for i, at := range undisturbed.writes {
@@ -225,15 +225,19 @@ func (s *Scenario) disturbances(undisturbed *result) []schedule {
 }
 
 // takeovers are the schedules in which a second process takes over. Its caches are behind the last write
-// of the first process, or behind everything that was written since a step.
-func takeovers(undisturbed *result) []schedule {
+// of the first process, or behind everything that it wrote since a step. Behind an earlier step, a correct
+// operator does again what the user has changed since, so that is for OldServers only.
+func (s *Scenario) takeovers(undisturbed *result) []schedule {
 	var all []schedule
-	var begins []string // the first write after each step
+	var begins []string // the first write after a step
 	for i, at := range undisturbed.writes {
 		if undisturbed.steps[i] == 0 {
 			continue // there is no second process before the first step
 		}
 		if i == 0 || undisturbed.steps[i] != undisturbed.steps[i-1] {
+			if !s.OldServers {
+				begins = nil
+			}
 			begins = append(begins, at)
 		}
 		for _, behind := range slices.Compact(append(slices.Clone(begins), at)) {

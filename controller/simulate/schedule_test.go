@@ -63,7 +63,10 @@ func TestEachScheduleOfAnExplorationIsALine(t *testing.T) {
 	}
 	assert.NotContains(t, join(all), "steps 3 and 4")
 	assert.NotContains(t, join(all), "lease lost at create leases default/a#1", "there is no second process before the first step")
-	assert.NotContains(t, join(all), "standby behind update sites/status default/a#1; standby", "it is behind the last write, or all since a step")
+	assert.NotContains(t, join(all), "delete pods default/a#1; standby behind update sites/status", "it is behind the last write, or all since a step")
+	s.OldServers = false
+	assert.NotContains(t, join(s.disturbances(&result{writes: []string{"create pods default/a#1", "delete pods default/a#1"}, steps: []int{1, 2}, elects: true})),
+		"delete pods default/a#1; standby behind create pods", "behind an earlier step, a correct operator does what the user no longer wants")
 	alone := s.disturbances(&result{writes: []string{"create pods default/a#1"}, steps: []int{1}})
 	assert.NotContains(t, join(alone), "standby", "without a lease, both processes would act")
 	assert.Len(t, thin(all, 10), 10)

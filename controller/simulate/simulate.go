@@ -34,7 +34,8 @@ type Scenario struct {
 	// Server makes the operator's kinds known to the server.
 	Server []reflectortest.Option
 	// Operator runs the operator until its context ends, and sets up everything of it: it is called once
-	// for each process. Each call must begin without what an earlier one left in package variables. Under
+	// for each process. Each call must begin without what an earlier one left in package variables, and if the
+	// operator holds a Lease, two calls run at once, each with an identity of its own. Under
 	// controller-runtime, set Controller.SkipNameValidation and Metrics.BindAddress "0".
 	Operator func(ctx context.Context, config *rest.Config) error
 	// Steps are what the user does, each after the operator has settled.
@@ -52,7 +53,8 @@ type Scenario struct {
 	// Normalize removes from an object what may differ between two correct runs.
 	Normalize func(object map[string]any)
 	// OldServers lets the server refuse watch-lists, as before Kubernetes 1.32, and adds restarts behind a
-	// write: a list at version "0" then comes from an API server that lags.
+	// write: a list at version "0" then comes from an API server that lags. A process that takes over may then
+	// be behind several steps.
 	OldServers bool
 	// Quiet is how long nothing is written by a settled operator. The default of 20 minutes is longer than
 	// the longest back-off of controller-runtime. A shorter one gives false findings where a write fails for

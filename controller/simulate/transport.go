@@ -142,7 +142,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	case parsed.Verb == "watch":
 		return p.watch(r, t)
 	case t.isLease():
-		return p.lease(r, parsed.Verb, body), nil
+		return p.lease(r, t, parsed.Verb, body), nil
 	case t.unscheduled():
 		return p.serve(r, body), nil
 	case r.Method == http.MethodPost && t.name == "":
@@ -195,7 +195,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // lease lets the server answer a request for a lease, unless the process is cut off from its lease.
-func (p *process) lease(r *http.Request, verb string, body []byte) *http.Response {
+func (p *process) lease(r *http.Request, t target, verb string, body []byte) *http.Response {
 	if p.cutOff.Load() {
 		return statusResponse(r, &metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "simulate: the lease is lost"})
 	}
@@ -204,10 +204,12 @@ func (p *process) lease(r *http.Request, verb string, body []byte) *http.Respons
 		content, _ := io.ReadAll(response.Body) // of a recorder: it cannot fail
 		response.Body = io.NopCloser(bytes.NewReader(content))
 		var lease struct {
-			Spec struct{ HolderIdentity string }
+			Metadata objectMeta
+			Spec     struct{ HolderIdentity string }
 		}
-		if json.Unmarshal(content, &lease) == nil && lease.Spec.HolderIdentity != "" && p.leads.CompareAndSwap(0, time.Now().UnixNano()) {
-			p.world.wake()
+		if json.Unmarshal(content, &lease) == nil && lease.Spec.HolderIdentity != "" {
+			t.name = lease.Metadata.Name
+			p.world.got(t.object(), p, lease.Spec.HolderIdentity)
 		}
 	}
 	return response

@@ -15,11 +15,12 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 )
 
-// world is one run: the server, the operator's process, and the driver, which is the goroutine of run.
+// world is one run: the server, the processes of the operator, and the driver, which is the goroutine of
+// run.
 //
 // Only one goroutine at a time uses its fields, because the driver delivers one message, and then waits
-// until everything is blocked again. Requests that nobody schedules run beside it, and touch only what mu
-// guards.
+// until everything is blocked again. Requests for discovery, leases and Events do not wait for the driver:
+// they touch only what mu guards, and the atomics of a process.
 type world struct {
 	scenario *Scenario
 	schedule schedule
@@ -33,7 +34,12 @@ type world struct {
 	mu      sync.Mutex
 	waiting []*message // guarded by mu
 	panics  []string   // guarded by mu
-	overlap string     // a write of a process that has lost its lease; guarded by mu
+	overlap *target    // of a write of a process that has lost its lease; guarded by mu
+	// leases has the last holder of each lease, and terms the leases that each process has had; guarded by mu.
+	leases map[target]holder
+	terms  map[*process]map[target]bool
+	// twins means that two processes had one identity; guarded by mu.
+	twins bool
 	// processes are those that live, in the order of their start; the driver writes them under mu.
 	processes []*process
 	// doubtful means that a panic may be another run's; guarded by mu.
@@ -41,7 +47,7 @@ type world struct {
 	arrived  chan struct{} // has an element when a message was added; capacity 1
 
 	counts    map[string]int    // writes by name, delivered or refused
-	before    map[string]uint64 // the server's version before a write, by name and count
+	before    map[string]point  // where the run was before a write, by name and count
 	generated map[string]string // the prefix of each generated name: the rest differs from run to run
 	aliases   []string          // pairs of a generated name and what lines call it; the newest first, which may contain an earlier one
 	aliasing  *strings.Replacer // of aliases
@@ -50,8 +56,9 @@ type world struct {
 	expired   map[string]bool // resources whose next event is a 410 instead
 	annotated []annotation
 	restart   *uint64 // the version that the next process lags behind
-	backup    uint64  // the version to which the server returns once the operator has settled, or 0
+	backup    point   // to which the server returns once the operator has settled, if it has a version
 	started   int     // processes
+	takeovers int
 
 	next        int       // step
 	moved       time.Time // when something was written last
@@ -90,7 +97,7 @@ func newWorld(t *testing.T, s *Scenario, dog *watchdog, undisturbed *result, lin
 	return &world{
 		scenario: s, schedule: line, undisturbed: undisturbed, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), watchdog: dog,
 		result:  &result{after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}, removed: map[string]int{}},
-		arrived: make(chan struct{}, 1), counts: map[string]int{}, before: map[string]uint64{}, generated: map[string]string{}, expired: map[string]bool{},
+		arrived: make(chan struct{}, 1), counts: map[string]int{}, before: map[string]point{}, leases: map[target]holder{}, terms: map[*process]map[target]bool{}, generated: map[string]string{}, expired: map[string]bool{},
 	}
 }
 
@@ -108,7 +115,10 @@ func (w *world) run(ctx context.Context) *result {
 			w.start(ctx)
 			settled = w.settle(ctx)
 		} else {
-			w.fails(errors.New("there is no standby: the operator holds no Lease, so both processes would act"))
+			w.fails(errors.New("there is no second process, because both would act: let the operator hold a Lease, or leave the clause out"))
+			for i := range w.fired {
+				w.fired[i] = true
+			}
 		}
 	}
 	for settled && w.next < len(w.scenario.Steps) {
@@ -177,6 +187,9 @@ func (w *world) settle(ctx context.Context) bool {
 		if !w.checkNow() {
 			return false
 		}
+		if !w.noticeLeaders() {
+			return false
+		}
 		w.endHolds()
 		if m := w.pick(); m != nil {
 			if now := time.Now(); now.After(w.deliveredAt) {
@@ -203,8 +216,8 @@ func (w *world) settle(ctx context.Context) bool {
 			continue
 		}
 		still := time.Since(w.moved)
-		if still >= early && !w.holding() && !w.stopping() {
-			if w.backup != 0 {
+		if still >= early && (still >= quiet || w.led()) && !w.holding() && !w.stopping() {
+			if w.backup.version != 0 {
 				w.restore()
 				continue
 			}
@@ -217,6 +230,9 @@ func (w *world) settle(ctx context.Context) bool {
 			early = quiet
 		}
 		left := early - still
+		if left <= 0 && !w.led() {
+			left = quiet - still
+		}
 		if left <= 0 {
 			left = quiet // only a hold keeps the run from being settled, and it ends before
 		}

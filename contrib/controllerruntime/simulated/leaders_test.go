@@ -30,7 +30,7 @@ var leaderPairs = []pair{
 		main:     electedManager,
 		scenario: simulate.Scenario{Steps: imageSteps},
 		line:     "lease lost at update sites/status default/a#1",
-		says:     "a process writes after it has lost its lease and another process has it: update sites/status default/a",
+		says:     "a process writes to sites/status default/a after it has lost its lease and another process has it",
 	},
 }
 
