@@ -90,6 +90,9 @@ func (s *Server) deleteObject(res *resource, namespace, name string, options *me
 // deleteLocked deletes an object. If finalizers or a grace period hold the object, it only marks
 // the object; gone reports which. It needs mu.
 func (s *Server) deleteLocked(res *resource, namespace, name string, options *metav1.DeleteOptions, dryRun bool) (rec *record, gone bool, err error) {
+	if err := checkMortal(res, name); err != nil {
+		return nil, false, err
+	}
 	prior, ok := res.history.current.Get(res.key(namespace, name))
 	if !ok {
 		return nil, false, apierrors.NewNotFound(res.gr(), name)
@@ -109,6 +112,12 @@ func (s *Server) deleteLocked(res *resource, namespace, name string, options *me
 		}
 		if now, _ := res.history.current.Get(prior.key); now != prior {
 			return s.deleteLocked(res, namespace, name, options, dryRun) // it changed meanwhile
+		}
+	}
+	if ns, ok := obj.(*corev1.Namespace); ok {
+		rec, held, err := s.terminateLocked(res, prior, ns, options, dryRun)
+		if err != nil || held {
+			return rec, false, err
 		}
 	}
 	obj.SetFinalizers(res.finalizersFor(obj, options))
@@ -246,6 +255,9 @@ func (res *resource) collectorsFinalizer(finalizers []string, options *metav1.De
 // deletable reports whether an update removed the last finalizer or grace period of an object that
 // is marked for deletion.
 func deletable(obj, old object) bool {
+	if ns, ok := obj.(*corev1.Namespace); ok && len(ns.Spec.Finalizers) > 0 {
+		return false
+	}
 	return old.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 &&
 		deref(obj.GetDeletionGracePeriodSeconds(), 0) == 0
 }

@@ -55,7 +55,7 @@ func (s *Server) updateObject(res *resource, in object) (*record, error) {
 	return s.updateLocked(res, in.GetNamespace(), in.GetName(), writing{parts: whole, manager: directManager}, func(prior *record) (object, error) { return in, checkUID(prior, in) })
 }
 
-// Delete deletes the object that obj names, at once unless finalizers hold it. It orphans no
+// Delete deletes the object that obj names, at once unless finalizers hold it, as they do a Namespace. It orphans no
 // dependents, also if obj is a Job, whose deletion by a client without a policy does.
 func (s *Server) Delete(obj metav1.Object) error {
 	res, err := s.registry.forObject(obj)

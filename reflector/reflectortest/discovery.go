@@ -77,6 +77,11 @@ func (c *call) resourceList(group, ver string) error {
 			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
 			Verbs: allVerbs, ShortNames: r.ShortNames, Categories: r.Categories,
 		})
+		if r.isNamespaces() {
+			list.APIResources = append(list.APIResources, metav1.APIResource{
+				Name: r.Plural + "/finalize", Kind: r.Kind, Verbs: metav1.Verbs{"update"},
+			})
+		}
 		if r.Status {
 			list.APIResources = append(list.APIResources, metav1.APIResource{
 				Name: r.Plural + "/status", Namespaced: r.Namespaced, Kind: r.Kind, Verbs: statusVerbs,

@@ -24,8 +24,8 @@
 //     It panics at a scope that no request can have.
 //   - [Server.WaitFor] waits for a state of the stored objects.
 //   - [WithGarbageCollection] makes the server collect garbage as Kubernetes does: dependents go
-//     after their owners, and the policies Foreground and Orphan have their effect.
-//     [Server.CollectGarbage] is for a test that decides when.
+//     after their owners, the policies Foreground and Orphan have their effect, and a deleted
+//     namespace goes after what was in it. [Server.CollectGarbage] is for a test that decides when.
 //   - [WithDefaults] sets the defaults of built-in kinds. Those of a definition are always set.
 //   - [WithAdmission] calls a function in the place of a webhook.
 //   - [Server.Requests] and [Server.WaitForRequests] return the requests of the client.
@@ -71,9 +71,10 @@
 //     server does. It does not prune unknown fields of a custom resource.
 //   - Defaults of built-in kinds without [WithDefaults], and allocation: cluster IPs, node ports and
 //     the selectors of Jobs.
-//   - Controllers, except for the garbage collector: no namespace finalization, no kubelet. A pod on a
+//   - Controllers, except for the garbage collector and the end of namespaces: no kubelet. A pod on a
 //     node stays until it is deleted with grace period 0. The garbage collector is off by default: the
-//     finalizers of the policies Foreground and Orphan then hold an object until the test removes them.
+//     finalizers of the policies Foreground and Orphan then hold an object until the test removes them,
+//     and a deleted namespace stays, terminating. A namespace gets no conditions.
 //   - Conversion: each version of a group is a collection of its own. For the garbage collector, an
 //     owner reference names an object of any version.
 //   - Creation by update; subresources other than status. A write to /status changes only the

@@ -65,7 +65,7 @@ func (res *resource) linksOf(obj object) *links {
 	finalizers := obj.GetFinalizers()
 	l.foreground = slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
 	l.orphan = slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
-	if len(refs) == 0 && !l.foreground && !l.orphan {
+	if len(refs) == 0 && !l.foreground && !l.orphan && !res.isNamespaces() {
 		return nil
 	}
 	l.owners = make([]owner, len(refs))
@@ -100,7 +100,9 @@ func (rec *record) waits() bool {
 
 // CollectGarbage makes one pass of Kubernetes' garbage collector over all stored objects, and reports
 // whether it changed any. It is for a test or a simulation that drives the time itself; see
-// WithGarbageCollection for a server that collects by itself.
+// WithGarbageCollection for a server that collects by itself. A pass also does the work of the
+// namespace controller: it deletes what is in a deleted namespace, the pods first, and then the
+// namespace.
 //
 // A pass decides by the state at its beginning, so it reaches the dependents of what it deletes only
 // in the next one, as the real collector needs another event for them. Call it until it returns
@@ -189,6 +191,9 @@ func (s *Server) collectLocked() {
 // judge decides what happens to an object.
 func (p *pass) judge(rec *record) {
 	l := rec.links
+	if l.deleting && rec.resource.isNamespaces() {
+		p.do(func() { p.emptyNamespace(rec) })
+	}
 	switch {
 	case l.deleting && l.orphan:
 		p.do(func() {

@@ -92,6 +92,8 @@ func (c *call) serve() error {
 // exists reports whether the resource has the URL, for any verb.
 func (c *call) exists() bool {
 	switch {
+	case c.Subresource == "finalize" && c.resource.isNamespaces():
+		return true
 	case c.Subresource != "" && (c.Subresource != "status" || !c.resource.Status):
 		return false
 	case c.resource.Namespaced:
@@ -103,6 +105,9 @@ func (c *call) exists() bool {
 
 // allowed reports whether the URL supports the verb.
 func (c *call) allowed() bool {
+	if c.Subresource == "finalize" {
+		return c.Verb == "update"
+	}
 	everywhere := c.resource.Namespaced && c.Namespace == ""
 	switch c.Verb {
 	case "list", "watch":

@@ -46,8 +46,8 @@ func WithWatchTimeout(d time.Duration) Option {
 // WithGarbageCollection makes the server collect garbage by itself, as Server.CollectGarbage does: a
 // pass begins latency after the first change since the last pass. So a pass that changes something
 // leads to another one, until nothing changes. Without this option, dependents stay when their owners
-// are gone, and the finalizers of the policies Foreground and Orphan hold an object until the test
-// removes them or calls CollectGarbage.
+// are gone, a deleted namespace stays with what is in it, and the finalizers of the policies Foreground
+// and Orphan hold an object until the test removes them or calls CollectGarbage.
 func WithGarbageCollection(latency time.Duration) Option {
 	return optionFunc(func(o *options) { o.collects, o.collectLatency = true, latency })
 }

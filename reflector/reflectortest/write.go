@@ -98,10 +98,13 @@ func mergeStringData(obj object) {
 
 // createLocked stores a new object. It needs mu.
 func (s *Server) createLocked(res *resource, namespace string, obj object, w writing) (*record, error) {
+	if err := res.placeIn(namespace, obj); err != nil {
+		return nil, err
+	}
+	if err := s.checkNamespaceLocked(res, obj); err != nil {
+		return nil, err
+	}
 	if len(res.admissions) > 0 {
-		if err := res.placeIn(namespace, obj); err != nil {
-			return nil, err
-		}
 		if err := s.fillBuiltin(res, obj); err != nil {
 			return nil, err
 		}
@@ -112,10 +115,11 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 		obj = a.object
 	}
 	mergeStringData(obj)
+	addFinalizer(obj)
 	if isReset(obj) {
 		obj.SetManagedFields(nil)
 	}
-	if err := res.placeIn(namespace, obj); err != nil {
+	if err := res.placeIn(namespace, obj); err != nil { // again: a hook may have changed it
 		return nil, err
 	}
 	if obj.GetResourceVersion() != "" {
@@ -195,6 +199,7 @@ func (s *Server) updateLocked(res *resource, namespace, name string, w writing, 
 		return nil, err
 	}
 	old := prior.object()
+	keepFinalizers(obj, old, w)
 	reset := isReset(obj) && w.parts != statusOnly
 	if reset {
 		obj.SetManagedFields(nil)

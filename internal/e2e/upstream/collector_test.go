@@ -36,6 +36,7 @@ import (
 //	p < ?             an owner of an unknown kind
 //	delete p Orphan   a deletion, with or without a policy
 //	adopt p < o!      gives p other owners
+//	terminate b       deletes the other namespace
 //	release p         takes the finalizers away
 //	rest              waits until the collector has nothing to do, as a deletion does first
 //
@@ -73,6 +74,10 @@ var garbage = map[string]string{
 	"a job":                               "job/o; pod/p < job/o!; delete job/o",
 	"a job in the background":             "job/o; pod/p < job/o!; delete job/o Background",
 	"a pod on a node":                     "o; pod/p < o; delete o Background",
+	"a namespace":                         "p@b; widget/q@b; job/o@b; terminate b",
+	"a namespace, a finalizer":            "p@b [x]; q@b; terminate b; rest; release p@b",
+	"a namespace, a pod on a node":        "pod/p@b; q@b; terminate b",
+	"a namespace, owners":                 "o@b; p@b < o@b! [x]; widget/q@b < p@b; terminate b; rest; release p@b",
 }
 
 var garbageKinds = map[string]schema.GroupVersionKind{
@@ -80,10 +85,11 @@ var garbageKinds = map[string]schema.GroupVersionKind{
 	"pod":    {Version: "v1", Kind: "Pod"},
 	"job":    {Group: "batch", Version: "v1", Kind: "Job"},
 	"role":   {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+	"ns":     {Version: "v1", Kind: "Namespace"},
 	"widget": {Group: "conformance.example.com", Version: "v1", Kind: "Widget"},
 }
 
-// TestGarbageCollection compares what Kubernetes' own garbage collector leaves on a kube-apiserver with what reflectortest leaves. The collector's version
+// TestGarbageCollection compares what Kubernetes' own garbage collector and its controller of namespaces leave on a kube-apiserver with what reflectortest leaves. The collector's version
 // is the one of internal/controlplane. It also has to come to the same result on reflectortest's server.
 func TestGarbageCollection(t *testing.T) {
 	skipUnderRace(t)
@@ -162,6 +168,7 @@ func newCollection(t *testing.T, config *rest.Config, rest func(*collection, []s
 	for _, namespace := range []string{w.label, w.label + "-b"} {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 		u.SetName(namespace)
+		u.SetLabels(map[string]string{"scenario": w.label})
 		_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(t.Context(), u, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
@@ -174,7 +181,7 @@ func (w *collection) run(script string, wanted [][]string) (states [][]string) {
 	for line := range strings.SplitSeq(script+"; rest", ";") {
 		words := strings.Fields(line)
 		// Before a deletion, too: the collector hears of each kind in a watch of its own, and an orphan that it does not know yet is lost.
-		if words[0] == "rest" || words[0] == "delete" {
+		if words[0] == "rest" || words[0] == "delete" || words[0] == "terminate" {
 			var want []string
 			if wanted != nil {
 				want = wanted[len(states)]
@@ -188,6 +195,8 @@ func (w *collection) run(script string, wanted [][]string) (states [][]string) {
 		}
 		switch words[0] {
 		case "rest":
+		case "terminate":
+			require.NoError(w.t, w.at("ns/"+words[1]).Delete(w.t.Context(), w.name("ns/"+words[1]), metav1.DeleteOptions{}))
 		case "delete":
 			var options metav1.DeleteOptions
 			if len(words) > 2 {
@@ -283,7 +292,7 @@ func parts(id string) (kind, name, namespace string) {
 // name is the name of an object. Those without a namespace need one of their own.
 func (w *collection) name(id string) string {
 	kind, name, _ := parts(id)
-	if kind == "role" {
+	if kind == "role" || kind == "ns" {
 		return w.label + "-" + name
 	}
 	return strings.ReplaceAll(name, "?", "unknown")
@@ -294,7 +303,7 @@ func (w *collection) at(id string) dynamic.ResourceInterface {
 	gvk := garbageKinds[kind]
 	resource := w.client.Resource(gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"))
 	switch {
-	case kind == "role":
+	case kind == "role" || kind == "ns":
 		return resource
 	case namespace != "":
 		return resource.Namespace(w.label + "-" + namespace)

@@ -1,4 +1,5 @@
-// Package shim is a program that runs Kubernetes' garbage collector, as kube-controller-manager does, until it is interrupted. The tests build it in a
+// Package shim is a program that runs Kubernetes' garbage collector and its controller of namespaces, as kube-controller-manager does, until it is
+// interrupted. The tests build it in a
 // module of their own. Its argument is a kubeconfig.
 package shim
 
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/controller-manager/pkg/informerfactory"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+	"k8s.io/kubernetes/pkg/controller/namespace"
 )
 
 func main() {
@@ -40,7 +43,12 @@ func main() {
 		log.Fatal(err)
 	}
 	const period = 30 * time.Second
+	factory := informers.NewSharedInformerFactory(clients, 0)
+	namespaces := namespace.NewNamespaceController(ctx, clients, metadataClient, clients.Discovery().ServerPreferredNamespacedResources,
+		factory.Core().V1().Namespaces(), period, corev1.FinalizerKubernetes)
+	factory.Start(ctx.Done())
 	var running sync.WaitGroup
+	running.Go(func() { namespaces.Run(ctx, 5) })
 	running.Go(func() { collector.Run(ctx, 5, period) })
 	running.Go(func() { collector.Sync(ctx, clients.Discovery(), period) })
 	running.Wait()
