@@ -92,7 +92,8 @@ type admitted struct {
 
 // resolveAdmissions finds the resources of the hooks.
 func (s *Server) resolveAdmissions() error {
-	for _, a := range s.options.admissions {
+	for _, hook := range s.options.admissions {
+		a := hook.(*admission)
 		if a.kind == nil {
 			for _, r := range s.registry.ordered {
 				r.admissions = append(r.admissions, a)

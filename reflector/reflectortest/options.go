@@ -17,9 +17,11 @@ type options struct {
 	collects         bool
 	collectLatency   time.Duration
 	resources        []Resource
-	admissions       []*admission
-	defaults         bool  // of built-in kinds
-	err              error // of WithDefinition
+	// admissions are *admission, whose type would bring the trees of the stored objects into each
+	// package that has an option: its users would compile them.
+	admissions []any
+	defaults   bool  // of built-in kinds
+	err        error // of WithDefinition
 }
 
 // OnPort serves on a port of the loopback interface instead of in memory, for curl or for other
