@@ -154,6 +154,19 @@ func TestTour(t *testing.T) {
 	v.goes("back", "Three pods exist")
 }
 
+func TestOtherWebsitesDoNotPressTheButtons(t *testing.T) {
+	v := tourAt(t, time.Hour, true)
+	for site, want := range map[string]int{"cross-site": http.StatusForbidden, "same-origin": http.StatusOK} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.home+"/next", nil)
+		require.NoError(t, err)
+		request.Header.Set("Sec-Fetch-Site", site)
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, want, response.StatusCode, site)
+	}
+}
+
 func TestTourContinuesByItselfUnlessFrozen(t *testing.T) {
 	v := tourAt(t, 50*time.Millisecond, true)
 	v.reads("Step 1 of 9, waits for you")
