@@ -444,11 +444,14 @@ func TestNullInFreeFormDataIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, all, held := startWatched(t, `{"spec":{"values":{"keep":true}}}`)
 		for _, values := range []any{
+			map[string]any{"keep": true, "off": nil},
 			map[string]any{"keep": true, "off": nil, "sub": map[string]any{"off": nil}},
 			[]any{nil, map[string]any{"off": nil}},
 			[]any{map[string]any{"off": nil}, nil, "x"},
 			nil,
 			map[string]any{"off": nil},
+			"text",
+			nil,
 		} {
 			for n := range 2 {
 				var err error
