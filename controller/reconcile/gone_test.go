@@ -316,6 +316,25 @@ func TestObjectThatMatchesAgainDuringTheQuestionIsReconciled(t *testing.T) {
 	}
 }
 
+// The answer says that there is no object, and is older than what the cache has when it arrives.
+func TestObjectThatIsCreatedAgainDuringTheQuestionIsNotGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGoneWorld(t)
+		g.configMaps = informer.New(g.client.CoreV1().ConfigMaps(""), informer.WithGet(func(_ context.Context, key store.Key) (metav1.Object, error) {
+			assert.NoError(t, g.server.Create(configMap(key.Name)))
+			<-time.After(time.Second) // the watch is faster than the answer
+			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
+		}))
+		g.create(configMap("a"))
+		stop := g.run(g.reconciler())
+		assert.Equal(t, []string{"a true"}, g.called())
+		g.delete(configMap("a"))
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"a true", "a true"}, g.called(), "for the end of the old object, and for the new one")
+		require.NoError(t, stop())
+	})
+}
+
 func TestRelistThatMissesAnObjectAsksWhetherItIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGoneWorld(t, ofX)

@@ -152,6 +152,12 @@ var mutants = []mutant{{
 	with:  "if err != nil || !gone && false {",
 	tests: []string{"./controller/reconcile"},
 }, {
+	name:  "reconcile: an object that came back during the question is gone",
+	file:  "controller/reconcile/part.go",
+	text:  "\tc.object = primary.object(c.key) // it may have come back during the request\n",
+	with:  "",
+	tests: []string{"./controller/reconcile"},
+}, {
 	name:  "reconcile: a repeated cleanup asks again",
 	file:  "controller/reconcile/part.go",
 	text:  "if ending.confirmed {",
