@@ -62,6 +62,12 @@ var mutants = []mutant{{
 	with:  "\tctx, cancel := context.WithTimeout(ctx, l.limit)\n\tdefer cancel()\n\trecord, raw, err := l.get(ctx)\n\tif l.held() {",
 	tests: []string{"./controller/leader"},
 }, {
+	name:  "leader: a term has no beginning",
+	file:  "controller/leader/leader.go",
+	text:  "controller.HardStopContext(term.Begin(context.WithValue(ctx, lockKey{}, lock)))",
+	with:  "controller.HardStopContext(context.WithValue(ctx, lockKey{}, lock)); _ = term.Begin",
+	tests: []string{"./controller/manager"},
+}, {
 	name:  "leader: a failure is said at each try",
 	file:  "controller/leader/waiting.go",
 	text:  "if known && (!w.works[request] || now.Sub(last) < sameFailure) {",
