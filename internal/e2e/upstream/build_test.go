@@ -85,16 +85,24 @@ func (b *build) source(t *testing.T, module string) string {
 // program builds the tests of a package and returns the program.
 func (b *build) program(t *testing.T, name, pkg string) string {
 	t.Helper()
-	overlay, err := json.Marshal(map[string]any{"Replace": b.overlay})
-	require.NoError(t, err)
-	program := filepath.Join(b.folder, name+".test")
-	// The packages import modules that go.mod does not name, as nothing else here does; go.sum has them.
-	b.run(t, "test", "-c", "-vet=off", "-ldflags=-s -w", "-mod=mod", "-overlay", b.write(t, name+".json", overlay), "-o", program, pkg)
+	program := b.compile(t, name, pkg)
 	want, err := os.ReadFile(filepath.Join("..", "go.sum"))
 	require.NoError(t, err)
 	got, err := os.ReadFile(filepath.Join(b.folder, "go.sum"))
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(got), "the build needs sums that internal/e2e/go.sum does not have: run go mod tidy there")
+	return program
+}
+
+// compile is program without a look at the sums, for versions that go.mod does not require.
+func (b *build) compile(t *testing.T, name, pkg string, flags ...string) string {
+	t.Helper()
+	overlay, err := json.Marshal(map[string]any{"Replace": b.overlay})
+	require.NoError(t, err)
+	program := filepath.Join(b.folder, name+".test")
+	// The packages import modules that go.mod does not name, as nothing else here does; go.sum has them.
+	arguments := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-mod=mod", "-overlay", b.write(t, name+".json", overlay), "-o", program}
+	b.run(t, slices.Concat(arguments, flags, []string{pkg})...)
 	return program
 }
 

@@ -10,6 +10,8 @@
 //   - trust-manager, an operator of ConfigMaps and Secrets, and cluster-api, an operator of many kinds: their managers get the line
 //     NewCache: controllerruntime.NewCache. The programs build.
 //   - JobSet, an operator of Jobs, is played under disturbances by package jobset.
+//   - The bugs of JobSet and of the operators of contrib/controllerruntime/simulated are looked for by tests on a fake client and on a kube-apiserver,
+//     to compare these with controller/simulate. This is a measurement that only the variable KUBEREFLECTOR_COMPARE starts.
 //
 // The suites are those of the versions that go.mod of internal/e2e requires. The tests copy them out of the module cache, change them in a temporary
 // folder and build them there with the sums of internal/e2e/go.sum. Operators have their own go.mod, whose versions rise to those that

@@ -31,17 +31,29 @@ const playAll = "KUBEREFLECTOR_ALL_SCHEDULES"
 
 // operator runs JobSet's reconcilers as its main.go does, without its webhooks.
 func operator(ctx context.Context, cfg *rest.Config) error {
-	kinds := runtime.NewScheme()
-	utilruntime.Must(scheme.AddToScheme(kinds))
-	utilruntime.Must(jobset.AddToScheme(kinds))
 	m, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:     kinds,
+		Scheme:     kinds(),
 		Controller: config.Controller{SkipNameValidation: new(true)},
 		Metrics:    server.Options{BindAddress: "0"},
 	})
 	if err != nil {
 		return err
 	}
+	if err := setUp(ctx, m); err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+func kinds() *runtime.Scheme {
+	kinds := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(kinds))
+	utilruntime.Must(jobset.AddToScheme(kinds))
+	return kinds
+}
+
+// setUp adds the reconcilers and their indexes.
+func setUp(ctx context.Context, m ctrl.Manager) error {
 	if err := controllers.SetupJobSetIndexes(ctx, m.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -51,10 +63,7 @@ func operator(ctx context.Context, cfg *rest.Config) error {
 	if err := controllers.NewJobSetReconciler(m.GetClient(), m.GetScheme(), recorder(m, "jobset")).SetupWithManager(m); err != nil {
 		return err
 	}
-	if err := controllers.NewPodReconciler(m.GetClient(), m.GetScheme(), recorder(m, "pod")).SetupWithManager(m); err != nil {
-		return err
-	}
-	return m.Start(ctx)
+	return controllers.NewPodReconciler(m.GetClient(), m.GetScheme(), recorder(m, "pod")).SetupWithManager(m)
 }
 
 // failing is the label of Jobs that fail in their first attempt.
