@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -10,6 +9,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,9 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// compareTools is the environment variable that runs TestComparison. It takes minutes, and its figures are
-// those of the machine, so it is no check.
+// compareTools is the environment variable that runs TestComparison: a regular expression of the tools, such as
+// FakeClient, or a dot for all. They take minutes, and the figures are those of the machine, so it is no check.
 const compareTools = "KUBEREFLECTOR_COMPARE"
+
+var packageClause = regexp.MustCompile(`(?m)^package \w+$`)
 
 // verdict is what a tool says about one version of an operator.
 type verdict struct {
@@ -36,7 +38,7 @@ type verdict struct {
 // testdata/compare.
 func TestComparison(t *testing.T) {
 	if os.Getenv(compareTools) == "" {
-		t.Skipf("SKIPPED: it takes minutes; with it: %s=1 go test -C internal/e2e -timeout 30m -v -run '^TestComparison$' ./upstream", compareTools)
+		t.Skipf("SKIPPED: it takes minutes; with it: %s=. go test -C internal/e2e -timeout 30m -v -run '^TestComparison$' ./upstream", compareTools)
 	}
 	const contrib = "github.com/kubereflector/kubereflector/contrib/controllerruntime/simulated"
 	pairs, err := filepath.Abs("../../../contrib/controllerruntime/simulated")
@@ -71,11 +73,11 @@ func runComparison(t *testing.T, b *build, name, pkg, folder string, tests []str
 	for _, file := range append(tests, "user", "fake", "server", "result") {
 		source, err := os.ReadFile(filepath.Join("testdata", "compare", file+".go"))
 		require.NoError(t, err)
-		source = bytes.Replace(source, []byte("\npackage simulated\n"), []byte("\npackage "+name+"\n"), 1)
+		source = packageClause.ReplaceAll(source, []byte("package "+name))
 		b.overlay[filepath.Join(folder, "compare_"+file+"_test.go")] = b.write(t, filepath.Join(name, file+".go"), source)
 	}
 	program := b.compile(t, "compare-"+name, pkg, flags...)
-	output, err := b.start(t, program, folder, nil, "-test.run=^TestCompare")
+	output, err := b.start(t, program, folder, nil, "-test.run=^TestCompare.*"+os.Getenv(compareTools))
 	assert.NoError(t, err, output)
 	var verdicts []verdict
 	for lines := bufio.NewScanner(strings.NewReader(output)); lines.Scan(); {
