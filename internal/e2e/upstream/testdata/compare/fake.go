@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,7 +184,7 @@ func (w *fakeWorld) setUp(c client.Client, indexes client.FieldIndexer) []manage
 		Scheme: w.subject.scheme, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
 		Controller:     config.Controller{SkipNameValidation: new(true)},
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
-		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return w.informers, nil },
+		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return &lockedInformers{FakeInformers: w.informers}, nil },
 		NewClient:      func(*rest.Config, client.Options) (client.Client, error) { return c, nil },
 	})
 	if err != nil {
@@ -214,6 +215,18 @@ func (w *fakeWorld) start() {
 	}
 	synctest.Wait()
 	w.deliver()
+}
+
+// lockedInformers may be asked by several sources at once, which FakeInformers may not.
+type lockedInformers struct {
+	*informertest.FakeInformers
+	mu sync.Mutex
+}
+
+func (l *lockedInformers) GetInformer(ctx context.Context, o client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.FakeInformers.GetInformer(ctx, o, options...)
 }
 
 // fakeManager keeps the controllers.
