@@ -148,6 +148,7 @@ func (w *fakeWorld) once(name string, call func(do func() error) error) {
 // fakeWorld calls the reconcilers of an operator by hand, for the requests that its watches make of each write.
 type fakeWorld struct {
 	client.Client
+	mu        sync.Mutex // a reconciler may write from several goroutines
 	subject   subject
 	variation variation
 
@@ -184,8 +185,10 @@ func (w *fakeWorld) setUp(c client.Client, indexes client.FieldIndexer) []manage
 		Scheme: w.subject.scheme, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
 		Controller:     config.Controller{SkipNameValidation: new(true)},
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
-		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return &lockedInformers{FakeInformers: w.informers}, nil },
-		NewClient:      func(*rest.Config, client.Options) (client.Client, error) { return c, nil },
+		NewCache: func(*rest.Config, cache.Options) (cache.Cache, error) {
+			return &lockedInformers{FakeInformers: w.informers}, nil
+		},
+		NewClient: func(*rest.Config, client.Options) (client.Client, error) { return c, nil },
 	})
 	if err != nil {
 		panic(err)
@@ -254,6 +257,8 @@ func (m *fakeManager) Add(r manager.Runnable) error {
 
 // deliver calls the handlers of the operator for what has changed.
 func (w *fakeWorld) deliver() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for kind := range w.informers.InformersByGVK {
 		if w.past != nil && kind == w.frozen {
 			continue
@@ -363,7 +368,9 @@ func (w *fakeWorld) intercept() interceptor.Funcs {
 		send := func() error {
 			err := do()
 			if err == nil {
+				w.mu.Lock()
 				w.writes = append(w.writes, name)
+				w.mu.Unlock()
 				w.deliver()
 			}
 			return err
