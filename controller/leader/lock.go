@@ -281,7 +281,10 @@ func (l *heldLock) Update(ctx context.Context, record resourcelock.LeaderElectio
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.open, l.failed = l.open || within.Err() != nil, err
+		l.open = l.open || within.Err() != nil
+		if l.failed == nil || ctx.Err() == nil { // a renewal that the elector gives up says less than the one before
+			l.failed = err
+		}
 		return err
 	}
 	l.renewed, l.acquired, l.failed = begun, record.AcquireTime.Time, nil

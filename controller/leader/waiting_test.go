@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -210,6 +211,23 @@ func TestLostLeaseSaysWhyItWasNotRenewed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// leader-L7
+func TestRenewalThatIsGivenUpDoesNotHideWhyTheOneBeforeFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		lock := &heldLock{Interface: lockOf(t, server.Config(), "one"), renewed: time.Now(), limit: DefaultRenewDeadline}
+		_, _, err := lock.Interface.Get(t.Context())
+		require.True(t, apierrors.IsNotFound(err))
+		require.NoError(t, lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "one"}))
+		server.Inject(reflectortest.Answer(403).On("", "leases"))
+		require.Error(t, lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "one"}))
+		ended, end := context.WithCancel(t.Context())
+		end()
+		require.Error(t, lock.Update(ended, resourcelock.LeaderElectionRecord{HolderIdentity: "one"}))
+		assert.ErrorContains(t, lock.expired(), "forbidden")
+	})
 }
 
 // leader-L5
