@@ -104,7 +104,11 @@ func (w *world) checkNow() bool {
 		}
 	}
 	if w.written > maxWrites {
-		w.fails(fmt.Errorf("the operator does not settle: it has sent %d writes, the last one is %s; if it writes as time passes, let Quiet be shorter than its period", w.written, w.result.last))
+		last := w.result.last
+		if len(w.changed) > 0 {
+			last += ", which changed " + w.changed[0].path
+		}
+		w.fails(fmt.Errorf("the operator does not settle: it has sent %d writes, the last one is %s; if it writes as time passes, let Quiet be shorter than its period", w.written, last))
 		return false
 	}
 	return true
@@ -189,6 +193,9 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 		return
 	}
 	w.moved = time.Now()
+	if now := w.server.At(t.gvr, t.namespace, t.name, number); now != nil && w.written > maxWrites {
+		w.changed = differences(decode(prior.JSON()), decode(now.JSON()))
+	}
 	if v := sent.Metadata.ResourceVersion; v != "" && v != "0" {
 		return // the server has compared
 	}

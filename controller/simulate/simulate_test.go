@@ -370,7 +370,7 @@ func TestAScenarioWithNothingToCompareWithSaysWhy(t *testing.T) {
 			p.Data["at"] = time.Now().String()
 			_, err := c.CoreV1().ConfigMaps("default").Update(ctx, p, metav1.UpdateOptions{})
 			return err
-		})}, "the operator does not settle: it has sent 301 writes, the last one is update configmaps default/a#301; if it writes as time passes"},
+		})}, "the operator does not settle: it has sent 301 writes, the last one is update configmaps default/a#301, which changed .data.at; if it writes as time passes"},
 	} {
 		t.Run(bad.name, func(t *testing.T) {
 			_, err := bad.find(t)

@@ -64,6 +64,7 @@ type world struct {
 	moved       time.Time // when something was written last
 	checked     uint64    // the version at which Invariant was checked last
 	written     int       // writes of the operator since the last step
+	changed     []change  // what the last of too many writes has changed
 	played      int       // how often the players wrote since the last step
 	delivered   int       // messages at the time deliveredAt
 	deliveredAt time.Time
