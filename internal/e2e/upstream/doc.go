@@ -9,7 +9,8 @@
 //   - Kubernetes: its controller of StatefulSets runs there, too, and does to pods and claims what the player of controller/simulate does.
 //   - trust-manager, an operator of ConfigMaps and Secrets, and cluster-api, an operator of many kinds: their managers get the line
 //     NewCache: controllerruntime.NewCache. The programs build.
-//   - JobSet, an operator of Jobs, is played under disturbances by package jobset.
+//   - JobSet, an operator of Jobs, is played under disturbances by package jobset, and others by the modules in testdata/operators, each of which is run
+//     by the command in its comment.
 //   - The bugs of JobSet and of the operators of contrib/controllerruntime/simulated are looked for by tests on a fake client and on a kube-apiserver,
 //     to compare these with controller/simulate. This is a measurement that only the variable KUBEREFLECTOR_COMPARE starts.
 //
