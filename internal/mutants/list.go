@@ -770,6 +770,24 @@ var mutants = []mutant{{
 	with:  "if f*0 == 0 ||",
 	tests: []string{"./internal/exactjson", "./store/persist"},
 }, {
+	name:  "persist: numbers of an object with a type are those of encoding/json",
+	file:  "store/persist/codec.go",
+	text:  `func (jsonCodec[T]) Encode(object T) ([]byte, error) { return exactjson.Append(nil, object) }`,
+	with:  `func (jsonCodec[T]) Encode(object T) ([]byte, error) { return utiljson.Marshal(object) }`,
+	tests: []string{"./store/persist"},
+}, {
+	name:  "persist: numbers of an object without a type are those of encoding/json",
+	file:  "store/persist/codec.go",
+	text:  "\treturn exactjson.Append(nil, object)\n",
+	with:  "\treturn utiljson.Marshal(object)\n",
+	tests: []string{"./store/persist"},
+}, {
+	name:  "operator: an object that took the name of a held one is applied over",
+	file:  "examples/operator/reconcile.go",
+	text:  "\t\twant.SetUID(held.GetUID())\n\t\twant.SetResourceVersion(held.GetResourceVersion())\n",
+	with:  "",
+	tests: []string{"./examples/operator"},
+}, {
 	name:  "inspect: the page is served for every host",
 	file:  "informer/inspect/routes.go",
 	text:  "if !p.allows(r.Host) {",
