@@ -331,7 +331,7 @@ func TestAWriteThatTheServerRefusesIsNotDisturbed(t *testing.T) {
 		})
 	}}
 	trace, failures := Play(t, s, "crash after create serviceaccounts default/b#1")
-	inOrder(t, trace, "p0 create serviceaccounts default/a#2")
+	inOrder(t, trace, "p0 create serviceaccounts default/a#2", "  refused with 409 Conflict")
 	require.Len(t, failures, 1)
 	assert.Contains(t, failures[0], `the writes of the undisturbed run are ["create serviceaccounts default/a#1"]`)
 }

@@ -252,6 +252,7 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 			}
 		}
 	}
+	t.Logf("simulate: %d schedules played, %d findings", len(single), len(found.keys))
 	all := found.sorted()
 	for i := range all {
 		f := &all[i]
@@ -287,6 +288,9 @@ func (s *Scenario) begin(t *testing.T, dog *watchdog) (*result, error) {
 		return nil, errors.New("simulate: the operator writes nothing, so there is nowhere to disturb it: check its set-up, and that a step concerns it")
 	}
 	again := s.run(t, dog, undisturbed, nil)
+	if len(again.failures) > 0 && len(undisturbed.failures) == 0 {
+		return nil, fmt.Errorf("simulate: a second run without any disturbance fails, although the first one did not: %s: does the operator leave something in package variables?", again.failures[0].text)
+	}
 	for n := 0; n <= len(s.Steps); n++ {
 		if _, text := undisturbed.after[n].difference(again.after[n]); text != "" {
 			return nil, fmt.Errorf("simulate: two runs without any disturbance differ after step %d: %s: let Scenario.Normalize remove what depends on chance", n, text)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -348,6 +349,7 @@ func ignoreNotFound(err error) error {
 }
 
 func TestAScenarioWithNothingToCompareWithSaysWhy(t *testing.T) {
+	var ran atomic.Bool
 	for _, bad := range []struct {
 		name string
 		Scenario
@@ -357,6 +359,12 @@ func TestAScenarioWithNothingToCompareWithSaysWhy(t *testing.T) {
 		{"an operator that ends", Scenario{Operator: func(context.Context, *rest.Config) error { return nil }}, "the operator ended by itself: it returned nil"},
 		{"an operator that fails", Scenario{Operator: func(context.Context, *rest.Config) error { return errors.New("no kubeconfig") }}, "the operator ended by itself: no kubeconfig"},
 		{"a step that fails", Scenario{Operator: polling(keep), Steps: []Step{Delete(parent())}}, "step 1 (delete ConfigMap default/a)"},
+		{"an operator that runs once", Scenario{Steps: life, Operator: func(ctx context.Context, config *rest.Config) error {
+			if ran.Swap(true) {
+				return errors.New("controller with name keeper already exists")
+			}
+			return polling(keep)(ctx, config)
+		}}, "a second run without any disturbance fails, although the first one did not: the operator ended by itself: controller with name keeper already exists"},
 		{"an operator of chance", Scenario{Steps: life, Operator: polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
 			if p.Data["drawn"] != "" {
 				return nil

@@ -173,7 +173,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	if writes && response.StatusCode < 300 {
 		p.world.checkWrite(m, r.Header.Get("Content-Type"), before, body, content)
 	} else if writes {
-		p.world.refused(m)
+		p.world.refused(m, response.StatusCode)
 	}
 	seen := func() {
 		if response.StatusCode < 300 {
