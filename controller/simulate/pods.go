@@ -23,7 +23,7 @@ import (
 // failed if fails is not nil and returns true.
 //
 // The player never repairs a pod that runs, so a step of the user can take its condition Ready away and
-// give it back later. Without Node objects, there is one node with the name "node" on which every pod fits.
+// give it back later, unless the pod has readiness gates, which decide then. Without Node objects, there is one node with the name "node" on which every pod fits.
 func Pods(runs time.Duration, fails func(*corev1.Pod) bool) Player {
 	return func(s *reflectortest.Server) (time.Duration, error) {
 		return kubelet{runs: runs, fails: fails}.play(s)
@@ -59,6 +59,9 @@ func (k kubelet) play(s *reflectortest.Server) (again time.Duration, err error) 
 			continue
 		}
 		was := p.DeepCopy()
+		if running(p) && p.Status.StartTime == nil {
+			p.Status.StartTime = &now // somebody else has started it
+		}
 		ends := p.Spec.RestartPolicy == corev1.RestartPolicyNever || p.Spec.RestartPolicy == corev1.RestartPolicyOnFailure
 		switch {
 		case p.DeletionTimestamp != nil:
@@ -261,13 +264,14 @@ func available(p *corev1.Pod, minReadySeconds int32) bool {
 	return ready && left == 0
 }
 
-// evict deletes a pod as a client does, so with its grace period: Server.Delete allows none.
+// evict deletes a pod as a client does, so with its grace period: Server.Delete allows none. If an admission
+// denies it, the next call tries again.
 func evict(s *reflectortest.Server, p *corev1.Pod) error {
 	path := "/api/v1/namespaces/" + url.PathEscape(p.Namespace) + "/pods/" + url.PathEscape(p.Name)
 	answer := httptest.NewRecorder()
 	s.ServeHTTP(answer, httptest.NewRequest(http.MethodDelete, path, nil))
-	if answer.Code >= http.StatusBadRequest {
-		return fmt.Errorf("cannot delete pod %s/%s: %s", p.Namespace, p.Name, answer.Body)
+	if answer.Code >= http.StatusBadRequest && answer.Code != http.StatusForbidden {
+		return fmt.Errorf("cannot delete pod %s/%s: %d %s", p.Namespace, p.Name, answer.Code, http.StatusText(answer.Code))
 	}
 	return nil
 }

@@ -131,3 +131,22 @@ func TestPodsHaveTheSameAddressInEachRunButNoneTwice(t *testing.T) {
 	}
 	assert.Equal(t, runs[0], runs[1])
 }
+
+func TestAPodThatSomebodyElseHasStartedEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := reflectortest.Start(t)
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		}
+		require.NoError(t, s.Create(p))
+		play := Pods(time.Minute, nil)
+		again, err := play(s)
+		require.NoError(t, err)
+		<-time.After(again)
+		_, err = play(s)
+		require.NoError(t, err)
+		require.NoError(t, s.Get(p))
+		assert.Equal(t, corev1.PodSucceeded, p.Status.Phase)
+	})
+}

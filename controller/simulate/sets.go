@@ -42,6 +42,9 @@ func StatefulSets(s *reflectortest.Server) (again time.Duration, err error) {
 			continue
 		}
 		next, err := (&statefulSet{StatefulSet: set, server: s}).play()
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			continue // the set is deleted next
+		}
 		if err != nil {
 			return 0, fmt.Errorf("StatefulSet %s/%s: %w", set.Namespace, set.Name, err)
 		}
@@ -368,6 +371,9 @@ func DaemonSets(s *reflectortest.Server) (again time.Duration, err error) {
 			continue
 		}
 		next, err := (&daemonSet{DaemonSet: set, server: s}).play(nodes)
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			continue
+		}
 		if err != nil {
 			return 0, fmt.Errorf("DaemonSet %s/%s: %w", set.Namespace, set.Name, err)
 		}

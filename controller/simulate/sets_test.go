@@ -464,3 +464,30 @@ func TestAnOperatorOfAStatefulSet(t *testing.T) {
 	_, failures = Play(t, s, "lose delete pods default/web-1#1")
 	assert.Equal(t, []string{"pods default/web-0 was deleted 3 times, undisturbed 2 times"}, failures)
 }
+
+func TestTheNamespaceOfAStatefulSetTerminates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := reflectortest.Start(t)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+		require.NoError(t, s.Create(namespace))
+		w := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(2)), Template: template("a")}}
+		require.NoError(t, s.Create(w))
+		settle(t, s, StatefulSets)
+		require.NoError(t, s.Delete(namespace))
+		for range 20 {
+			_, err := StatefulSets(s)
+			require.NoError(t, err, "its pods are gone, and no others can be made")
+			s.CollectGarbage()
+		}
+		assert.Error(t, s.Get(namespace), "it is gone, with all that was in it")
+	})
+}
+
+func TestTheAddressOfAPodWithAGeneratedNameIsNotCompared(t *testing.T) {
+	one := tree{"kind": "Pod", "metadata": map[string]any{"generateName": "a-"}, "status": map[string]any{"podIP": "10.0.0.1", "podIPs": []any{}, "phase": "Running"}}
+	one.normalize()
+	assert.Equal(t, map[string]any{"phase": "Running"}, one["status"])
+	s := reflectortest.Start(t)
+	require.NoError(t, s.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "a-"}}))
+	assert.Equal(t, "Pod", decode(s.Objects()[0].JSON())["kind"])
+}

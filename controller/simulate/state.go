@@ -85,6 +85,10 @@ func (t tree) normalize() {
 		}
 	}
 	if status, ok := t["status"].(map[string]any); ok {
+		if t["kind"] == "Pod" && t.string("metadata", "generateName") != "" { // its address follows from its name
+			delete(status, "podIP")
+			delete(status, "podIPs")
+		}
 		delete(status, "observedGeneration")
 		conditions, _ := status["conditions"].([]any)
 		for _, one := range conditions {

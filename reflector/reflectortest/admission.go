@@ -45,6 +45,8 @@ type Admission[T metav1.Object] struct {
 //		return err
 //	})
 //
+// T may lack fields of the object, which stay, except in the items of a list that the hook changes.
+//
 // The hook gets the object with its defaults, before the server generates its name and checks it.
 // It is called for dry runs, for the writes of the test's own methods such as [Server.Create], and
 // for those of the garbage collector, too; if the stored object changes meanwhile, it is called
@@ -152,7 +154,7 @@ func callHook[T metav1.Object](ctx context.Context, hook func(context.Context, *
 	}
 	if w.old != nil {
 		if _, err := w.resource.convertTo(w.old, &a.Old); err != nil {
-			return err
+			return notDecoded[T](w, err)
 		}
 	}
 	if w.object == nil {
@@ -160,7 +162,7 @@ func callHook[T metav1.Object](ctx context.Context, hook func(context.Context, *
 	}
 	whole, err := w.resource.convertTo(w.object, &a.Object)
 	if err != nil {
-		return err
+		return notDecoded[T](w, err)
 	}
 	before, err := json.Marshal(a.Object)
 	if err != nil {
@@ -182,6 +184,12 @@ func callHook[T metav1.Object](ctx context.Context, hook func(context.Context, *
 	}
 	w.object, err = w.resource.decodeFields(whole, false)
 	return err
+}
+
+// notDecoded is no denial, so that nobody looks for it in the hook.
+func notDecoded[T any](w *admitted, err error) error {
+	return failure(http.StatusInternalServerError, metav1.StatusReasonInternalError,
+		fmt.Sprintf("reflectortest: WithAdmission: %s %s/%s does not decode into %s: %v", w.resource.gr(), w.namespace, w.name, reflect.TypeFor[T](), err))
 }
 
 // convertTo decodes an object into a new value of the type that into points to, and returns its JSON.

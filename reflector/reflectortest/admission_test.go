@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -252,4 +253,37 @@ func TestHookOfTheStatus(t *testing.T) {
 func TestHookOfAnUnknownKind(t *testing.T) {
 	_, err := reflectortest.NewServer(reflectortest.WithAdmission(func(context.Context, *reflectortest.Admission[*book]) error { return nil }))
 	assert.ErrorContains(t, err, "book is not served")
+}
+
+func TestHooksFollowEachOtherInTheOrderOfTheOptions(t *testing.T) {
+	note := func(text string) reflectortest.Option {
+		return reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.ConfigMap]) error {
+			a.Object.Data = map[string]string{"noted": a.Object.Data["noted"] + text}
+			return nil
+		})
+	}
+	server := reflectortest.Start(t, note("a"), note("b"))
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+	require.NoError(t, server.Create(c))
+	require.NoError(t, server.Get(c))
+	assert.Equal(t, "ab", c.Data["noted"])
+}
+
+func TestUpdateWithoutAVersionReplacesWhatAHookHasWritten(t *testing.T) {
+	var server *reflectortest.Server
+	var written atomic.Bool
+	object := func(value string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}, Data: map[string]string{"k": value}}
+	}
+	server = reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.ConfigMap]) (err error) {
+		if a.Operation == admissionv1.Update && !written.Swap(true) {
+			err = server.Update(object("hook"))
+		}
+		return err
+	}))
+	require.NoError(t, server.Create(object("first")))
+	require.NoError(t, server.Update(object("last")))
+	stored := object("")
+	require.NoError(t, server.Get(stored))
+	assert.Equal(t, "last", stored.Data["k"])
 }

@@ -49,14 +49,17 @@ func (s *Server) Update(obj metav1.Object) error {
 func (s *Server) updateObject(res *resource, in object) (*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if prior, ok := res.history.current.Get(res.key(in.GetNamespace(), in.GetName())); ok && in.GetResourceVersion() == "" {
-		in.SetResourceVersion(fmt.Sprint(prior.version))
-	}
-	return s.updateLocked(res, in.GetNamespace(), in.GetName(), writing{parts: whole, manager: directManager}, func(prior *record) (object, error) { return in, checkUID(prior, in) })
+	anyVersion := in.GetResourceVersion() == ""
+	return s.updateLocked(res, in.GetNamespace(), in.GetName(), writing{parts: whole, manager: directManager}, func(prior *record) (object, error) {
+		if anyVersion {
+			in.SetResourceVersion(fmt.Sprint(prior.version))
+		}
+		return in, checkUID(prior, in)
+	})
 }
 
-// Delete deletes the object that obj names, at once unless finalizers hold it, as they do a Namespace. It orphans no
-// dependents, also if obj is a Job, whose deletion by a client without a policy does.
+// Delete deletes the object that obj names, at once unless finalizers hold it. A Namespace always has one,
+// so it is only marked. It orphans no dependents, also if obj is a Job, whose deletion by a client without a policy does.
 func (s *Server) Delete(obj metav1.Object) error {
 	res, err := s.registry.forObject(obj)
 	if err != nil {

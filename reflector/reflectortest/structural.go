@@ -61,6 +61,9 @@ func (s *structural) hasDefaults() bool { return s != nil && s.defaults }
 // absent property, and each null that the schema does not allow, becomes its default. The defaults
 // of an absent object's properties have no effect unless the object itself has a default.
 func (s *structural) fill(x any) {
+	if s == nil {
+		return
+	}
 	s.dropNulls(x)
 	s.setDefaults(x)
 }
