@@ -31,7 +31,7 @@ type result struct {
 	noops    int
 	created  map[string]int // by object
 	deleted  map[string]int
-	removed  map[string]int // by the garbage collector
+	removed  map[string]int // by the garbage collector, and not made again since
 	failures []failure
 	missed   []clause // that never happened
 	doubtful bool     // a panic may be that of a run beside this one
@@ -66,12 +66,7 @@ func (r *result) compare(s *Scenario, undisturbed *result) []failure {
 		now, count map[string]int
 	}{{"created", r.created, undisturbed.created}, {"deleted", r.deleted, undisturbed.deleted}} {
 		for _, object := range slices.Sorted(maps.Keys(kind.now)) {
-			n, usual := kind.now[object], kind.count[object]
-			collected := 0 // an operator that was too late to save an object makes it again
-			if kind.verb == "created" {
-				collected = max(0, r.removed[object]-undisturbed.removed[object])
-			}
-			if n > usual+collected && !r.restored {
+			if n, usual := kind.now[object], kind.count[object]; n > usual && !r.restored {
 				r.fail(kind.verb+" "+kindOf(object), "%s was %s %d times, undisturbed %d times", object, kind.verb, n, usual)
 			}
 		}
@@ -153,7 +148,7 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 		t.name = o.Metadata.Name
 		w.learnName(o.Metadata.GenerateName, t.name)
 		if m.target.subresource == "" && !w.dangles(o.Metadata) {
-			w.result.created[groupName(w.alias(t))]++
+			w.created(groupName(w.alias(t)))
 		}
 		return
 	}
@@ -163,7 +158,7 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 	prior := w.server.At(t.gvr, t.namespace, t.name, before)
 	if prior == nil {
 		if !w.dangles(o.Metadata) { // by an apply
-			w.result.created[groupName(w.alias(t))]++
+			w.created(groupName(w.alias(t)))
 		}
 		return
 	}
@@ -225,6 +220,16 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 			w.result.fail("overwrites "+t.gvr.Resource+" "+d.path, "%s changed %s, which had changed since the operator read it: send the resource version that it has read", name, d.path)
 		}
 	}
+}
+
+// created counts a creation, but for that of an object that the garbage collector has removed: an operator
+// that is kept from saving it makes it again.
+func (w *world) created(object string) {
+	if w.result.removed[object] > 0 {
+		w.result.removed[object]--
+		return
+	}
+	w.result.created[object]++
 }
 
 // loses reports whether a change undoes an earlier one of the same field. Of lists, which the server may

@@ -252,7 +252,7 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 			}
 		}
 	}
-	t.Logf("simulate: %d schedules played, %d findings", len(single), len(found.keys))
+	t.Logf("simulate: %d schedules played, findings: %d", len(single), len(found.keys))
 	all := found.sorted()
 	for i := range all {
 		f := &all[i]
