@@ -301,7 +301,7 @@ func TestObjectThatTookTheNameOfAHeldOneIsLeftAlone(t *testing.T) {
 		w.must(w.server.Get(theirs))
 		w.must(w.server.Delete(theirs))
 		theirs = &corev1.ConfigMap{ObjectMeta: object("shop"), Data: map[string]string{"their": "data"}}
-		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Site", Name: "shop", UID: "a later one", Controller: new(true)}}
+		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Site", Name: "shop", UID: "a later one"}}
 		w.must(w.server.Create(theirs))
 		w.must(w.edit("shop", func(s *Site) { s.Spec.Page = "another page" }))
 		settle()
