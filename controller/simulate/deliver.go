@@ -18,7 +18,7 @@ import (
 type hold struct {
 	clause
 	left  int       // writes
-	until time.Time // never, if it is zero: the process is a standby that has not yet taken over
+	until time.Time // zero as long as the process waits for its lease: then it is set
 	of    *process
 }
 

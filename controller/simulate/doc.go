@@ -84,7 +84,7 @@
 // # Code
 //
 // Read simulate.go first, then world.go, which is how a run goes, and deliver.go, which is what the clauses
-// do, with leases.go. processes.go starts and ends the operator, transport.go is where its messages wait, oracle.go and
-// state.go decide what is a finding, and schedule.go has the text of the clauses. players.go, pods.go and
-// sets.go play other controllers.
+// do. processes.go starts and ends the operator, leases.go follows who leads, transport.go is where messages
+// wait, oracle.go and state.go decide what is a finding, and schedule.go has the text of the clauses.
+// players.go, pods.go and sets.go play other controllers.
 package simulate

@@ -11,8 +11,8 @@ type holder struct {
 	identity string
 }
 
-// got notes that a process has written its name into a lease. It leads from then on if nobody but the first
-// process of a run, or another process, had the lease before: a process may also have a lease of its own.
+// got notes that a process has written its name into a lease. It leads from then on if it has taken the lease
+// from another process, or is the first one of the run. Any other lease is its own, such as a heartbeat.
 func (w *world) got(lease target, p *process, identity string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -29,13 +29,20 @@ func (w *world) got(lease target, p *process, identity string) {
 		w.twins = true // both renew it
 		return
 	}
+	if last.process != nil {
+		w.takeovers++
+	} else if p.leads.Load() != 0 {
+		return // a further lease of the first process
+	}
 	p.leads.Store(time.Now().UnixNano())
 	w.wake()
 }
 
+// maxTakeovers is how often a lease may change hands in a run.
+const maxTakeovers = 20
+
 // noticeLeaders lets the run go on for a while after each process that takes over. The one before is no
-// longer cut off, so that it can be a candidate again.
-// It reports whether the run can go on.
+// longer cut off, so that it can be a candidate again. It reports whether the run can go on.
 func (w *world) noticeLeaders() bool {
 	for _, p := range w.processes {
 		at := p.leads.Load()
@@ -44,21 +51,21 @@ func (w *world) noticeLeaders() bool {
 		}
 		p.noticed, w.moved = at, time.Now()
 		w.tell("p%d has the lease", p.number)
-		if w.takeovers++; w.takeovers > maxTakeovers {
-			w.fails(fmt.Errorf("the operator does not settle: its processes have taken the lease %d times", w.takeovers))
-			return false
-		}
 		for _, other := range w.processes {
 			if other != p {
 				other.cutOff.Store(false)
 			}
 		}
 	}
+	w.mu.Lock()
+	takeovers := w.takeovers
+	w.mu.Unlock()
+	if takeovers > maxTakeovers {
+		w.fails(fmt.Errorf("the operator does not settle: its processes have taken a lease from each other %d times", takeovers))
+		return false
+	}
 	return true
 }
-
-// maxTakeovers is how often a lease may change hands in a run.
-const maxTakeovers = 20
 
 // led reports whether a process that lives has a lease, if the operator has one at all.
 func (w *world) led() bool {

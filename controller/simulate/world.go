@@ -36,10 +36,10 @@ type world struct {
 	panics  []string   // guarded by mu
 	overlap *target    // of a write of a process that has lost its lease; guarded by mu
 	// leases has the last holder of each lease, and terms the leases that each process has had; guarded by mu.
-	leases map[target]holder
-	terms  map[*process]map[target]bool
-	// twins means that two processes had one identity; guarded by mu.
-	twins bool
+	leases    map[target]holder
+	terms     map[*process]map[target]bool
+	twins     bool // two processes had one identity; guarded by mu
+	takeovers int  // of leases; guarded by mu
 	// processes are those that live, in the order of their start; the driver writes them under mu.
 	processes []*process
 	// doubtful means that a panic may be another run's; guarded by mu.
@@ -58,7 +58,6 @@ type world struct {
 	restart   *uint64 // the version that the next process lags behind
 	backup    point   // to which the server returns once the operator has settled, if it has a version
 	started   int     // processes
-	takeovers int
 
 	next        int       // step
 	moved       time.Time // when something was written last
