@@ -23,8 +23,8 @@
 //     accepts them within [WithDrainTimeout]. It does not retry an Event that the server refuses
 //     then. Run returns after the last request has ended.
 //   - recorder-V5: No text is too long for the server: reason and action are cut to 128 bytes, and
-//     the note to 1,024, with "…" at its end. An empty action, which the server refuses, too,
-//     becomes the reason.
+//     the note to 1,024, with "…" at its end. The server also refuses an empty action, so the
+//     recorder sends the reason there.
 //
 // # Concurrency
 //

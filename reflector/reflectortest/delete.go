@@ -90,7 +90,7 @@ func (s *Server) deleteObject(res *resource, namespace, name string, options *me
 // deleteLocked deletes an object. If finalizers or a grace period hold the object, it only marks
 // the object; gone reports which. It needs mu.
 func (s *Server) deleteLocked(res *resource, namespace, name string, options *metav1.DeleteOptions, dryRun bool) (rec *record, gone bool, err error) {
-	if err := checkMortal(res, name); err != nil {
+	if err := checkDeletable(res, name); err != nil {
 		return nil, false, err
 	}
 	prior, ok := res.history.current.Get(res.key(namespace, name))

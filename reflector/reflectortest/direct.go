@@ -59,7 +59,8 @@ func (s *Server) updateObject(res *resource, in object) (*record, error) {
 }
 
 // Delete deletes the object that obj names, at once unless finalizers hold it. A Namespace always has one,
-// so it is only marked. It orphans no dependents, also if obj is a Job, whose deletion by a client without a policy does.
+// so it is only marked. Delete orphans no dependents, also if obj is a Job, whose deletion by a client
+// without a policy does.
 func (s *Server) Delete(obj metav1.Object) error {
 	res, err := s.registry.forObject(obj)
 	if err != nil {

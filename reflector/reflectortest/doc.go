@@ -71,7 +71,7 @@
 //     server does. It does not prune unknown fields of a custom resource.
 //   - Defaults of built-in kinds without [WithDefaults], and allocation: cluster IPs, node ports and
 //     the selectors of Jobs.
-//   - Controllers, except for the garbage collector and the end of namespaces: no kubelet. A pod on a
+//   - Controllers, except for the garbage collector, which also ends namespaces. Without a kubelet, a pod on a
 //     node stays until it is deleted with grace period 0. The garbage collector is off by default: the
 //     finalizers of the policies Foreground and Orphan then hold an object until the test removes them,
 //     and a deleted namespace stays, terminating. A namespace gets no conditions.

@@ -95,3 +95,13 @@ func TestNamespaceWaitsForAHook(t *testing.T) {
 	collect(s)
 	assert.Equal(t, []string{"ConfigMap ns/a", "Namespace /ns"}, left(s))
 }
+
+func TestUpdateOfANamespaceByATestKeepsWhatHoldsIt(t *testing.T) {
+	server := reflectortest.Start(t)
+	require.NoError(t, server.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}))
+	require.NoError(t, server.Update(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}}))
+	stored := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	require.NoError(t, server.Get(stored))
+	assert.Equal(t, "a", stored.Labels["team"])
+	assert.Equal(t, []corev1.FinalizerName{corev1.FinalizerKubernetes}, stored.Spec.Finalizers)
+}
