@@ -89,20 +89,17 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	err := c.feed(feeding)
 
 	draining, cancel := context.WithTimeoutCause(working, c.drainTimeout, errDrainTimeout)
-	left := c.queues.Drain(draining)
+	drained := c.queues.Drain(draining) == nil
 	cause := context.Cause(draining)
 	cancel()
 	stop(nil)
 	workers.Wait()
-	if left != nil {
-		// Handlers that were running at the timeout have ended since.
-		over, end := context.WithCancelCause(context.WithoutCancel(ctx))
-		end(cause)
-		left = c.queues.Drain(over)
+
+	if !drained { // handlers that ran at the timeout have ended since
+		err = errors.Join(err, c.queues.Left(cause))
 	}
-	// Take hands out no queue, because working has ended.
-	if _, closed := c.queues.Take(working); errors.Is(closed, eventqueue.ErrClosed) {
-		err = errors.Join(err, closed)
+	if c.queues.IsClosed() {
+		err = errors.Join(err, eventqueue.ErrClosed)
 	}
-	return errors.Join(err, left)
+	return err
 }

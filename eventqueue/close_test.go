@@ -78,7 +78,7 @@ func TestCloseEndsTheQueueingOfALargeCommit(t *testing.T) {
 	c.KeepIf(func(Event[*thing]) bool {
 		asked++
 		go func() { defer close(closed); c.Close() }()
-		for !c.isClosed() {
+		for !c.IsClosed() {
 			runtime.Gosched()
 		}
 		return true
@@ -107,13 +107,13 @@ func TestCloseUsesNoQueueThatALoopUsesAgain(t *testing.T) {
 					runtime.Gosched() // until the end of the body waits for the lock
 				}
 				others.Go(c.Close)
-				for !c.isClosed() {
+				for !c.IsClosed() {
 					runtime.Gosched()
 				}
 				c.mu.Unlock()
 			})
 			others.Go(func() {
-				for !c.isClosed() {
+				for !c.IsClosed() {
 					runtime.Gosched()
 				}
 				for range 20 {
@@ -138,7 +138,9 @@ func TestCloseWakesEveryoneAndRefusesEverything(t *testing.T) {
 			})
 		}
 		synctest.Wait()
+		assert.False(t, c.IsClosed())
 		c.Close()
+		assert.True(t, c.IsClosed())
 		c.Close()
 		waiting.Wait()
 		for range c.Queues(t.Context()) {
@@ -221,7 +223,7 @@ func TestDrainEndsWithTheCollectionOrWhenNothingIsLeft(t *testing.T) {
 				synctest.Wait()
 				require.NoError(t, end(c))
 				assert.NoError(t, <-drained)
-				assert.True(t, c.isClosed() || c.eager.Load() == 0, "no Drain runs any more")
+				assert.True(t, c.IsClosed() || c.eager.Load() == 0, "no Drain runs any more")
 			})
 		})
 	}
@@ -260,5 +262,13 @@ func TestDrainReportsWhatIsLeft(t *testing.T) {
 			{Key: key("waiting"), Events: 1},
 		}, left.Pending)
 		stop()
+
+		// The handler of slow has ended since.
+		left = c.Left(no).(*DrainError)
+		assert.Equal(t, no, left.Cause)
+		require.Len(t, left.Pending, 2)
+		assert.Equal(t, []store.Key{key("bad"), key("waiting")}, []store.Key{left.Pending[0].Key, left.Pending[1].Key})
+		c.Close()
+		assert.NoError(t, c.Left(no), "a closed collection holds no events")
 	})
 }

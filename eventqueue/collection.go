@@ -142,7 +142,8 @@ func (c *Collection[T]) Close() {
 	go c.unfollow()
 }
 
-func (c *Collection[T]) isClosed() bool { return c.ended.Load() }
+// IsClosed reports whether [Collection.Close] was called.
+func (c *Collection[T]) IsClosed() bool { return c.ended.Load() }
 
 var begin = time.Now()
 

@@ -31,7 +31,7 @@ func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration) {
 func addKey(c *Collection[store.Key], key store.Key, delay time.Duration, live bool) {
 	c.lock()
 	defer c.mu.Unlock()
-	if c.isClosed() {
+	if c.IsClosed() {
 		return
 	}
 	origin := Resync

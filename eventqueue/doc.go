@@ -145,8 +145,9 @@
 //
 // [Collection.Close] wakes all waiting callers, discards the waiting events and rejects new ones.
 // [Collection.Drain] waits until consumers have settled all ready queues, and reports the remaining
-// events by key. For an orderly end, first stop the reflector or other writer. Then drain the
-// collection. Then close it or stop its consumers.
+// events by key. For an orderly end, first stop the reflector or other writer, then drain the
+// collection, and then close it or stop its consumers. Calls of the handler may still end after a
+// Drain that ran into its deadline, so ask [Collection.Left] once the consumers have ended.
 //
 // # Concurrency
 //

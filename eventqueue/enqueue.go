@@ -15,7 +15,7 @@ func (c *Collection[T]) lock() {
 // queueBufferedLocked queues the events in the buffer.
 func (c *Collection[T]) queueBufferedLocked() {
 	for !c.buffer.empty() {
-		if n := c.buffer.take(); !c.isClosed() {
+		if n := c.buffer.take(); !c.IsClosed() {
 			c.enqueueLocked(n)
 		}
 	}

@@ -68,7 +68,7 @@ func (c *Collection[T]) policy() Compaction {
 // selectWanted asks the predicate of KeepIf about each event.
 func (f *follower[T]) selectWanted(all []news[T], keep func(Event[T]) bool) {
 	for i := range all {
-		if f.of.isClosed() {
+		if f.of.IsClosed() {
 			return // keep may close the collection
 		}
 		f.selectOne(&all[i].record, keep)

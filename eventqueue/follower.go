@@ -55,7 +55,7 @@ func (f *follower[T]) deliver(state *store.Snapshot[T], commit *store.Commit[T])
 // Commit implements [store.Follower]. It keeps nothing of the commit.
 func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	switch wanted := f.of.keep.Load(); {
-	case f.of.isClosed():
+	case f.of.IsClosed():
 	case len(commit.Changes) > maxPart:
 		f.commitParts(*commit, wanted, make([]news[T], 0, maxPart))
 	case wanted != nil || f.keep != nil:
@@ -123,12 +123,12 @@ func (f *follower[T]) queue(all []news[T], synced, past bool) {
 	c.lock()
 	defer c.mu.Unlock()
 	for i := range all {
-		if c.isClosed() {
+		if c.IsClosed() {
 			return // Close waits for mu
 		}
 		c.enqueueLocked(&all[i])
 	}
-	if synced && !c.isClosed() {
+	if synced && !c.IsClosed() {
 		c.markListedLocked()
 	}
 	c.signalLocked()

@@ -80,7 +80,7 @@ func collect(q *Queue[*thing]) []Event[*thing] {
 func tryTake[T any](c *Collection[T]) (*Queue[T], error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if c.isClosed() {
+	if c.IsClosed() {
 		return nil, ErrClosed
 	}
 	k := c.nextLocked()

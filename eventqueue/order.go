@@ -84,7 +84,7 @@ func (c *Collection[T]) returnLocked(k *keyState[T]) {
 
 // idleLocked reports whether nothing is ready or out.
 func (c *Collection[T]) idleLocked() bool {
-	return c.isClosed() || c.counters.InFlight == 0 &&
+	return c.IsClosed() || c.counters.InFlight == 0 &&
 		c.ready[0].next == &c.ready[0] && c.ready[1].next == &c.ready[1]
 }
 

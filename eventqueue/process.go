@@ -156,5 +156,5 @@ func (q *Queue[T]) interrupted(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))
 	}
-	return errors.Is(err, ErrClosed) && q.of.isClosed()
+	return errors.Is(err, ErrClosed) && q.of.IsClosed()
 }

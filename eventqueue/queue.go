@@ -123,7 +123,7 @@ func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if q.of.isClosed() {
+		if q.of.IsClosed() {
 			return ErrClosed
 		}
 		if err := fn(q.events[q.acknowledged].handOver()); err != nil {

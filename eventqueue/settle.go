@@ -28,7 +28,7 @@ const (
 func (c *Collection[T]) settle(q *Queue[T], o outcome) {
 	c.lock()
 	defer c.mu.Unlock()
-	counts := !q.settled && !c.isClosed()
+	counts := !q.settled && !c.IsClosed()
 	q.settled = true
 	switch {
 	case counts:

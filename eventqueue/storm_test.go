@@ -178,7 +178,7 @@ func runClosedStorm(t *testing.T, p policy, seed uint64) {
 		}, nil)
 	})
 	ended.Go(func() {
-		for c.Drain(t.Context()); !c.isClosed(); c.Drain(t.Context()) {
+		for c.Drain(t.Context()); !c.IsClosed(); c.Drain(t.Context()) {
 			<-time.After(time.Millisecond)
 		}
 	})

@@ -97,7 +97,7 @@ func (c *Collection[T]) take(ctx context.Context, q *Queue[T], watched bool) err
 
 func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], watched bool) error {
 	for lingered := false; ; c.queueBufferedLocked() {
-		if c.isClosed() {
+		if c.IsClosed() {
 			return ErrClosed
 		}
 		if ctx.Err() != nil {

@@ -92,8 +92,17 @@ func (c *Collection[T]) wakeDrainersLocked() {
 	}
 }
 
+// Left returns a [*DrainError] with this cause for the keys whose events are left, or nil if there is
+// none. Keys that only [AddAfter] delays do not count. Call it when the writer and the consumers have
+// ended; [Collection.Drain] returns the same, but waits for consumers first.
+func (c *Collection[T]) Left(cause error) error {
+	c.lock()
+	defer c.mu.Unlock()
+	return c.leftLocked(cause)
+}
+
 func (c *Collection[T]) leftLocked(cause error) error {
-	if c.isClosed() {
+	if c.IsClosed() {
 		return nil
 	}
 	e := &DrainError{Cause: cause, Pending: make([]Pending, 0, c.keys.len)}

@@ -149,6 +149,7 @@ func TestDelayedKeysAreNeitherDrainedNorOld(t *testing.T) {
 		c := newKeys(WithBackoff(time.Hour, time.Hour))
 		AddAfter(c, key("later"), time.Minute)
 		assert.NoError(t, c.Drain(t.Context()))
+		assert.NoError(t, c.Left(nil))
 		s := c.Stats()
 		assert.Equal(t, Stats{Keys: 1, Waiting: 1, Delayed: 1, Events: 1}, s)
 		assert.Equal(t, []Pending{{Key: key("later"), Events: 1, RetryIn: time.Minute}}, c.Pending(1))

@@ -65,7 +65,7 @@ func (c *Collection[T]) readOnly() error {
 	switch {
 	case !c.owned:
 		return ErrReadOnly
-	case c.isClosed():
+	case c.IsClosed():
 		return ErrClosed
 	}
 	return nil
