@@ -1,87 +1,61 @@
 package store
 
-import "errors"
+import (
+	"cmp"
+	"fmt"
+	"sort"
+	"strings"
 
-// BatchStore is a [Store] that commits many writes at once. The function Begin of package decorate
-// starts a batch of any Store.
-type BatchStore[T any] interface {
-	Store[T]
+	"k8s.io/apimachinery/pkg/types"
+)
 
-	// BeginBatch returns an empty batch, or nil if self is not the receiver. A type that embeds a
-	// BatchStore and overrides its Add inherits BeginBatch, which must not bypass that Add.
-	BeginBatch(self Store[T], replace bool) Batch[T]
-
-	// Has reports whether the store holds an object under a key at a version, with the content that
-	// has a hash: see Hash of [Write]. It is false without a UID, a resource version or a hash. It
-	// is safe for concurrent use.
-	Has(key Key, version Version, hash uint64) bool
+// Replace implements [Store]. An object that the cache holds with the same UID, resource version and
+// content keeps its pointer, and the commit has no change for it.
+//
+// The cache keeps the old state of a rejected object, if it knows the key or holds an object with
+// the UID.
+func (c *Cache[T]) Replace(objects []T, resourceVersion string) error {
+	return c.replace(nil, objects, resourceVersion)
 }
 
-// Batch gathers writes of a [Store] that become visible at once. It belongs to one goroutine; other
-// goroutines may read and write the store meanwhile. After Commit or Discard it is empty, and the
-// caller can use it again.
-type Batch[T any] interface {
-	// Write adds a write. If a batch has several writes of one key, a batch of a watch makes each,
-	// and a batch that replaces everything makes the last. An error ends the batch: Commit returns
-	// it as well.
-	Write(w Write[T]) error
-
-	// Keep says that a list has an object with the content that the store holds: see Has. Commit
-	// rejects the key with [ErrNotHeld] if the store does not hold it any more. A batch of a
-	// watch ignores it.
-	Keep(key Key)
-
-	// Commit makes the writes. The batch contains every change up to resourceVersion: the version
-	// of the list, or of the last event. If resourceVersion is empty in a batch of a watch, Commit
-	// uses the version of the last write. The store's version follows, but never passes a rejected
-	// object. Commit stores all valid objects and returns the others in a [*RejectedError].
-	Commit(resourceVersion string) error
-
-	// Discard forgets the writes. It does nothing after Commit.
-	Discard()
+func (c *Cache[T]) replace(in *Partition[T], objects []T, resourceVersion string) error {
+	b := &replaceBatch[T]{cache: c, in: in, writes: make([]write[T], 0, len(objects))}
+	c.writer.Lock()
+	for i := range objects {
+		if b.write(&Write[T]{Type: Addition, Object: objects[i]}) != nil {
+			break // Commit returns the error
+		}
+	}
+	c.writer.Unlock()
+	return b.Commit(resourceVersion)
 }
 
-// Write is one write of a [Batch].
-type Write[T any] struct {
-	// Type is Addition or Modification, which mean the same, or Deletion. In a batch that replaces
-	// everything, a Deletion takes an earlier write of the key back.
-	Type ChangeType
-
-	// Object is the new state of the object. For a Deletion with FinalStateKnown, it is the last
-	// state.
-	Object T
-
-	// FinalStateKnown says that the Object of a Deletion is its last state. Without it, the store
-	// uses only the Key.
-	FinalStateKnown bool
-
-	// Key is the expected key of Object. The store rejects an object with another key with
-	// [ErrBadKey]. With the zero Key, the store derives the key. The store rejects an object under
-	// this key, and makes a Deletion under it, whatever the last state is.
-	Key Key
-
-	// Version is the version of Object, for an object without metadata, such as a transformed
-	// object. For a Deletion it is the version of the deletion.
-	Version Version
-
-	// Hash is a hash of the bytes that Object was read from, or 0 if there is none. A reflector
-	// takes it over the object without the top-level kind and apiVersion, which lists omit, and
-	// without managedFields if its client drops them. Within one process, objects with the same UID,
-	// resource version and hash are the same.
-	Hash uint64
-
-	// Err says that the object exists, but could not be decoded or transformed. The store ignores
-	// Type and Object, and keeps its object under Key. Its resource version stays before the
-	// rejected object. With a zero Key, the store keeps its object with the UID of Version.
-	Err error
+// BeginBatch implements [BatchStore].
+func (c *Cache[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
+	if self != Store[T](c) {
+		return nil
+	}
+	return c.newBatch(nil, replace)
 }
 
-// errNoWrite means that a [Write] has neither an Err nor a known Type.
-var errNoWrite = errors.New("write without a known type: set Type to Addition, Modification or Deletion")
+func (c *Cache[T]) newBatch(in *Partition[T], replace bool) Batch[T] {
+	if replace {
+		return &replaceBatch[T]{cache: c, in: in, streamed: true}
+	}
+	return &watchBatch[T]{cache: c, in: in}
+}
+
+// Has implements [BatchStore].
+func (c *Cache[T]) Has(key Key, version Version, hash uint64) bool {
+	c.trees.Lock() // because a commit changes entries under this lock
+	defer c.trees.Unlock()
+	return c.table.entry(key).is(version, hash)
+}
 
 // watchBatch gathers events of a watch for a cache or a part of it.
 type watchBatch[T any] struct {
-	of     *Partition[T]
+	cache  *Cache[T]
+	in     *Partition[T] // nil for the cache itself
 	writes []Write[T]
 }
 
@@ -94,29 +68,224 @@ func (b *watchBatch[T]) Keep(Key) {}
 
 func (b *watchBatch[T]) Commit(resourceVersion string) error {
 	defer b.Discard()
-	return b.of.apply(b.writes, resourceVersion)
+	return b.cache.write(b.in, resourceVersion, b.writes...)
 }
 
 func (b *watchBatch[T]) Discard() { b.writes = recycle(b.writes) }
 
-// BeginBatch implements [BatchStore].
-func (p *Partition[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
-	switch {
-	case self != Store[T](p):
-		return nil
-	case replace:
-		return &replaceBatch[T]{of: p, streamed: true}
-	}
-	return &watchBatch[T]{of: p}
+// replaceBatch gathers a list that becomes the content of a cache, or of a partition. It runs the
+// index functions as soon as an object comes, so that a compact store decodes each object only
+// once.
+type replaceBatch[T any] struct {
+	cache *Cache[T]
+	in    *Partition[T] // nil for the cache itself
+	// streamed is true if the list comes object by object, so that its budget counts now.
+	streamed bool
+
+	// writes has the last write of each key. It is in the order of keys while at is nil.
+	writes byKey[T]
+	// at has the index in writes of each key. It is nil as long as the writes come in the order of
+	// keys.
+	at      map[Key]int
+	keyless []write[T] // rejected objects without a key
+	refused int        // how many objects the budget did not admit
+	ended   error      // why the batch accepts no more writes
 }
 
-// Has implements [BatchStore].
-func (p *Partition[T]) Has(key Key, version Version, hash uint64) bool {
-	key, err := p.normalize(key)
-	if err != nil {
-		return false
+// byKey sorts writes. It uses a sort that is not generic, so that packages with a cache do not
+// compile the sort again.
+type byKey[T any] []write[T]
+
+func (w byKey[T]) Len() int           { return len(w) }
+func (w byKey[T]) Less(i, j int) bool { return w[i].key.Compare(w[j].key) < 0 }
+func (w byKey[T]) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
+
+func (b *replaceBatch[T]) Write(from Write[T]) error {
+	b.cache.writer.Lock()
+	defer b.cache.writer.Unlock()
+	return b.write(&from)
+}
+
+func (b *replaceBatch[T]) Keep(key Key) {
+	b.cache.writer.Lock()
+	defer b.cache.writer.Unlock()
+	if b.ended != nil {
+		return
 	}
-	p.of.trees.Lock() // because a commit changes entries under this lock
-	defer p.of.trees.Unlock()
-	return p.of.table.entry(key).is(version, hash)
+	w := write[T]{what: isKept, key: key}
+	if b.in != nil {
+		w.key, w.err = b.in.normalize(key)
+	}
+	b.supersede(w.key)
+	b.add(w)
+}
+
+func (b *replaceBatch[T]) Commit(resourceVersion string) error {
+	if b.at != nil {
+		sort.Sort(b.writes) // without the lock, because a list may be long
+	}
+	c := b.cache
+	tx, err := c.begin(b.in, List)
+	defer c.writer.Unlock()
+	defer b.reset()
+	if err = cmp.Or(b.ended, err); err != nil {
+		return err
+	}
+	tx.initial = !tx.at.complete
+	tx.mutations = make([]mutation[T], 0, len(b.writes))
+	b.removeMissing(&tx)
+	for i := range b.keyless {
+		tx.add(&b.keyless[i])
+	}
+	for i := range b.writes {
+		tx.add(&b.writes[i])
+	}
+	tx.seen = resourceVersion
+	switch {
+	case len(tx.rejected) == 0:
+		tx.resourceVersion = resourceVersion
+	case lower(resourceVersion, tx.resourceVersion):
+		// As after a restore of the API server from a backup: the version of before names another
+		// history, and the version of the list would pass the rejected objects.
+		tx.resourceVersion = ""
+	}
+	tx.publish()
+	return rejectedError(tx.rejections)
+}
+
+// removeMissing deletes the objects that the list does not have. An object under the key of a
+// rejected write stays, and so does the object with the UID of a rejected write without a key.
+func (b *replaceBatch[T]) removeMissing(tx *txn[T]) {
+	stays := make(map[types.UID]bool)
+	for i := range b.keyless {
+		stays[b.keyless[i].version.UID] = true
+	}
+	delete(stays, "")
+	var scope *Scope
+	if b.in != nil {
+		scope = &b.in.scope
+	}
+	at := 0
+	for e := range b.cache.within(scope) {
+		key := e.key()
+		for at < len(b.writes) && b.writes[at].key.Compare(key) < 0 {
+			at++
+		}
+		if at < len(b.writes) && b.writes[at].key == key {
+			continue
+		}
+		if len(stays) == 0 || !stays[e.known().UID] {
+			tx.remove(mutation[T]{key: key})
+		}
+	}
+}
+
+// write is Write. Its caller, and the callers of all methods below, hold writer.
+func (b *replaceBatch[T]) write(from *Write[T]) error {
+	c := b.cache
+	if b.ended == nil {
+		b.ended = c.refuses(b.in, List)
+	}
+	if b.ended != nil {
+		return b.ended
+	}
+	w := c.identify(b.in, from)
+	b.supersede(w.key)
+	if w.what == isDeleted {
+		return nil // the key is taken back
+	}
+	if from.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 && !b.gather(&w) {
+		if b.refused++; b.refused > maxOverBudget {
+			b.reset()
+			b.ended = fmt.Errorf("list was ended: %w: more than %d of its objects are beyond %d bytes", ErrOverBudget, maxOverBudget, c.budget.limit)
+			return b.ended
+		}
+	}
+	// The object of a held version has probably not changed: then it needs no index values.
+	if w.err == nil && len(c.indexes) > 0 {
+		held := c.table.entry(w.key)
+		if (held == nil || held.known() != w.version) && c.checkOwner(b.in, w.key) == nil {
+			_ = c.prepare(&w, held) // Commit tries again and returns the error
+		}
+	}
+	b.add(w)
+	return nil
+}
+
+// add appends a write whose key the batch does not have.
+func (b *replaceBatch[T]) add(w write[T]) {
+	switch {
+	case w.key == (Key{}):
+		b.keyless = append(b.keyless, w)
+		return
+	case b.at != nil:
+		b.at[w.key] = len(b.writes)
+	}
+	b.writes = append(b.writes, w)
+}
+
+// supersede removes an earlier write of a key, before another write of the key comes. So a list in
+// which a few objects change without end takes bounded memory.
+func (b *replaceBatch[T]) supersede(key Key) {
+	last := len(b.writes) - 1
+	if last < 0 || key == (Key{}) || b.at == nil && b.writes[last].key.Compare(key) < 0 {
+		return
+	}
+	if b.at == nil {
+		b.at = make(map[Key]int, len(b.writes))
+		for i := range b.writes {
+			b.at[b.writes[i].key] = i
+		}
+	}
+	i, ok := b.at[key]
+	if !ok {
+		return
+	}
+	b.release(&b.writes[i])
+	b.writes[i] = b.writes[last]
+	b.at[b.writes[i].key] = i
+	delete(b.at, key)
+	b.writes[last] = write[T]{}
+	b.writes = b.writes[:last]
+}
+
+// release gives back the index values and the budget of a write.
+func (b *replaceBatch[T]) release(w *write[T]) {
+	b.cache.free(w)
+	if w.share > 0 {
+		b.cache.budget.count(w, -w.share)
+	}
+}
+
+// reset releases and forgets all writes.
+func (b *replaceBatch[T]) reset() {
+	for i := range b.writes {
+		b.release(&b.writes[i])
+	}
+	*b = replaceBatch[T]{cache: b.cache, in: b.in, streamed: b.streamed}
+}
+
+// Discard takes the lock only if there are writes to forget.
+func (b *replaceBatch[T]) Discard() {
+	if len(b.writes)+len(b.keyless) > 0 {
+		b.cache.writer.Lock()
+		defer b.cache.writer.Unlock()
+	}
+	b.reset()
+}
+
+// gather counts an object in the budget. It returns false for a rejected object, and rejects an
+// object that exceeds the budget.
+func (b *replaceBatch[T]) gather(w *write[T]) bool {
+	if c := b.cache; w.err == nil {
+		if w.err = c.budget.gather(w, c.table.entry(w.key)); w.err == nil {
+			return true
+		}
+	}
+	// A substring would keep the memory of the whole object.
+	var none T
+	w.object = none
+	w.key = Key{strings.Clone(w.key.Cluster), strings.Clone(w.key.Namespace), strings.Clone(w.key.Name)}
+	w.version = Version{types.UID(strings.Clone(string(w.version.UID))), strings.Clone(w.version.ResourceVersion)}
+	return false
 }

@@ -102,11 +102,8 @@ func (b *Budget[T]) of(e *entry[T]) int64 {
 	return n
 }
 
-// begin forgets the staged writes. A nil budget allows everything and counts nothing.
+// begin forgets the staged writes.
 func (b *Budget[T]) begin() {
-	if b == nil {
-		return
-	}
 	b.planned = b.bytes.Load()
 	if len(b.staged) > maxScratch {
 		b.staged = map[Key]int64{} // a map never shrinks
@@ -117,9 +114,6 @@ func (b *Budget[T]) begin() {
 
 // admit stages an object, or returns why it cannot be stored.
 func (b *Budget[T]) admit(c *Cache[T], key Key, object T) error {
-	if b == nil {
-		return nil
-	}
 	n, err := b.measure(object)
 	if err != nil || b.limit == 0 {
 		return err
@@ -135,7 +129,7 @@ func (b *Budget[T]) admit(c *Cache[T], key Key, object T) error {
 
 // leave stages the deletion of a key.
 func (b *Budget[T]) leave(c *Cache[T], key Key) {
-	if b == nil || b.limit == 0 {
+	if b.limit == 0 {
 		return
 	}
 	b.planned -= b.was(c, key)
@@ -152,11 +146,8 @@ func (b *Budget[T]) was(c *Cache[T], key Key) int64 {
 
 // committed counts the mutations of a commit.
 func (b *Budget[T]) committed(mutations []mutation[T]) {
-	if b == nil {
-		return
-	}
 	for i := range mutations {
-		b.bytes.Add(b.of(mutations[i].new) - b.of(mutations[i].old))
+		b.bytes.Add(b.of(mutations[i].after) - b.of(mutations[i].before))
 	}
 }
 

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -36,8 +38,8 @@ type Cache[T any] struct {
 	// both locks, so that the writer may read them without mu. The cache holds mu only for lookups
 	// and mutations, never while a user's function runs.
 	mu         sync.RWMutex
-	table      table[T]      // the objects by key
-	whole      *Partition[T] // the partition for writes to the cache itself
+	table      table[T] // the objects by key
+	own        progress // of the writes to the cache itself
 	partitions []*Partition[T]
 	complete   bool
 	generation uint64 // counts the commits
@@ -49,7 +51,7 @@ type Cache[T any] struct {
 	// Writing requires mu; a snapshot is written only under trees as well.
 	published atomic.Pointer[Snapshot[T]]
 
-	watches watches
+	watches watches[T]
 }
 
 var _ BatchStore[any] = (*Cache[any])(nil)
@@ -65,7 +67,6 @@ func New[T any](keyOf KeyFunc[T]) *Cache[T] {
 		entries: newEntryTree(),
 	}
 	c.View.of = c
-	c.whole = &Partition[T]{of: c}
 	return c
 }
 
@@ -73,48 +74,125 @@ func (c *Cache[T]) resourceVersionLocked() string {
 	if len(c.partitions) > 0 {
 		return ""
 	}
-	return c.whole.resourceVersion
+	return c.own.resourceVersion
+}
+
+// View reads a [Cache]. Each read sees one committed state, in the order of keys. An iteration runs
+// on a snapshot and holds no lock.
+//
+// A View allows no writes of objects. Indexes can be added to it: the cache runs their functions for
+// each write, and rejects an object on which one panics.
+//
+// The View field of a [Cache] is one. All methods are safe for concurrent use.
+type View[T any] struct{ of *Cache[T] }
+
+var (
+	_ Reader[any]    = (*View[any])(nil)
+	_ Indexable[any] = (*View[any])(nil)
+)
+
+func (v *View[T]) cache() *Cache[T] { return v.of }
+
+// KeyOf returns the key of an object, whether the cache holds it or not. It returns an error if a
+// write of the object would be rejected with that error.
+func (v *View[T]) KeyOf(object T) (Key, error) { return v.of.keyFor(nil, object) }
+
+// Get implements [Reader].
+func (v *View[T]) Get(key Key) (T, bool) {
+	c := v.of
+	c.mu.RLock()
+	if before := c.frozen; before != nil {
+		c.mu.RUnlock()
+		return before.search(key)
+	}
+	object, ok := c.table.get(key)
+	c.mu.RUnlock()
+	return object, ok
+}
+
+// All implements [Reader]: it iterates over the state that is current when the
+// iteration begins.
+func (v *View[T]) All() iter.Seq2[Key, T] {
+	return func(yield func(Key, T) bool) { v.Snapshot().All()(yield) }
+}
+
+// Namespace implements [Reader]: it iterates over the state that is current when
+// the iteration begins.
+func (v *View[T]) Namespace(namespace string) iter.Seq2[Key, T] {
+	return func(yield func(Key, T) bool) { v.Snapshot().Namespace(namespace)(yield) }
+}
+
+// ResourceVersion implements [Store] and [Reader]. A cache with partitions has no
+// version of its own, so it is empty: each [Partition] has one.
+func (v *View[T]) ResourceVersion() string {
+	c := v.of
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.resourceVersionLocked()
+}
+
+// Len implements [Reader].
+func (v *View[T]) Len() int {
+	c := v.of
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.frozen != nil {
+		return c.frozen.Len()
+	}
+	return c.table.len
+}
+
+// Snapshot returns the current state, for several reads of one state. A single iteration needs none:
+// All and Namespace take a snapshot themselves.
+func (v *View[T]) Snapshot() *Snapshot[T] {
+	c := v.of
+	if s := c.published.Load(); s != nil {
+		return s
+	}
+	c.trees.Lock()
+	defer c.trees.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.published.Load(); s != nil {
+		return s
+	}
+	s := &Snapshot[T]{
+		of:              c,
+		entries:         c.entries.copy(),
+		resourceVersion: c.resourceVersionLocked(),
+		complete:        c.complete,
+		generation:      c.generation,
+	}
+	if len(c.indexes) > 0 {
+		s.indexes = make([]postingTree, len(c.indexes))
+		for i, x := range c.indexes {
+			s.indexes[i] = x.tree.copy()
+		}
+	}
+	c.epoch++
+	c.published.Store(s)
+	return s
+}
+
+// Follow gives the current state to a follower, and then every commit until the caller calls stop.
+// The follower runs under the writer's lock. When stop returns, no call of the follower runs, and
+// none follows. stop may be called more than once, but not by the follower.
+func (v *View[T]) Follow(follower Follower[T]) (stop func()) {
+	c := v.of
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	r := &registration[T]{follower: follower}
+	follower.Start(c.Snapshot())
+	c.followers = append(c.followers, r)
+	return func() {
+		c.writer.Lock()
+		defer c.writer.Unlock()
+		if i := slices.Index(c.followers, r); i >= 0 {
+			c.followers = slices.Delete(c.followers, i, i+1)
+		}
+	}
 }
 
 // registration gives each call of Follow an identity: followers need not be comparable, and a
 // caller may register one twice.
 type registration[T any] struct{ follower Follower[T] }
-
-// Add implements [Store]. If the cache holds an object under the key, the change is a Modification,
-// or a Deletion and an Addition if the UIDs differ. There is no change if the cache holds the same
-// version with the same content: see [EqualContent].
-func (c *Cache[T]) Add(object T) error { return c.whole.Add(object) }
-
-// Update implements [Store]. If the cache holds no object under the key, the change is an Addition.
-func (c *Cache[T]) Update(object T) error { return c.whole.Update(object) }
-
-// Delete implements [Store].
-func (c *Cache[T]) Delete(object T) error { return c.whole.Delete(object) }
-
-// DeleteKey implements [Store]. It does not move the resource version: use [Cache.Bookmark] for that.
-func (c *Cache[T]) DeleteKey(key Key) error { return c.whole.DeleteKey(key) }
-
-// Replace implements [Store]. An object that the cache holds with the same UID, resource version and
-// content keeps its pointer, and the commit has no change for it.
-//
-// The cache keeps the old state of a rejected object, if it knows the key or holds an object with
-// the UID.
-func (c *Cache[T]) Replace(objects []T, resourceVersion string) error {
-	return c.whole.Replace(objects, resourceVersion)
-}
-
-// Bookmark implements [Store].
-func (c *Cache[T]) Bookmark(resourceVersion string) error { return c.whole.Bookmark(resourceVersion) }
-
-// BeginBatch implements [BatchStore].
-func (c *Cache[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
-	if self != Store[T](c) {
-		return nil
-	}
-	return c.whole.BeginBatch(c.whole, replace)
-}
-
-// Has implements [BatchStore].
-func (c *Cache[T]) Has(key Key, version Version, hash uint64) bool {
-	return c.whole.Has(key, version, hash)
-}

@@ -115,3 +115,60 @@ type Follower[T any] interface {
 	// Commit receives the next commit.
 	Commit(commit *Commit[T])
 }
+
+// tellEach passes a commit to followers. If one panics, it still calls the others.
+func tellEach[T any](followers []*registration[T], commit *Commit[T]) {
+	called := 0
+	defer func() {
+		if called < len(followers) {
+			tellEach(followers[called:], commit)
+		}
+	}()
+	for called < len(followers) {
+		called++
+		followers[called-1].follower.Commit(commit)
+	}
+}
+
+// appendChanges appends the changes of a mutation for followers.
+func (m *mutation[T]) appendChanges(all []Change[T]) []Change[T] {
+	if m.before == nil {
+		if m.after == nil {
+			return all
+		}
+		return append(all, m.after.addition())
+	}
+	held := m.before.known()
+	if m.after == nil {
+		deletion := m.before.deletion(held)
+		deletion.OutOfScope = m.outOfScope
+		// The final state of a recreated object is no state of this object.
+		if m.final != nil {
+			if final := m.final.known(); !held.recreated(final) && !m.outOfScope {
+				deletion.Object, deletion.FinalStateKnown = m.final.object, true
+				deletion.Version = final
+			}
+		}
+		return append(all, deletion)
+	}
+	addition := m.after.addition()
+	if held.recreated(addition.Version) {
+		// The cache did not see the deletion in between. Followers receive both changes, so that
+		// they do not take the new object for a later state of the old one
+		// (kubernetes/kubernetes#133565).
+		return append(all, m.before.deletion(held), addition)
+	}
+	if m.repeated {
+		return all
+	}
+	addition.Type, addition.Prior = Modification, m.before.object
+	return append(all, addition)
+}
+
+func (e *entry[T]) addition() Change[T] {
+	return Change[T]{Type: Addition, Key: e.key(), Object: e.object, Version: e.known()}
+}
+
+func (e *entry[T]) deletion(version Version) Change[T] {
+	return Change[T]{Type: Deletion, Key: e.key(), Prior: e.object, Object: e.object, Version: version}
+}

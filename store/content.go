@@ -25,11 +25,8 @@ import (
 // contents count.
 
 // isUnchanged reports whether a write repeats what the cache holds under its key. If so, the entry
-// takes the hash of the write. The caller holds writer.
-func (c *Cache[T]) isUnchanged(s *txn[T], w *write[T], held *entry[T]) bool {
-	if held == nil {
-		return false
-	}
+// takes the hash of the write.
+func (tx *txn[T]) isUnchanged(w *write[T], held *entry[T]) bool {
 	known := held.known()
 	if known != w.version {
 		return false
@@ -38,17 +35,17 @@ func (c *Cache[T]) isUnchanged(s *txn[T], w *write[T], held *entry[T]) bool {
 	if !hashed && !EqualContent(held.object, w.object) {
 		return false
 	}
-	if !s.replaced { // a list has each key once
-		for i := range s.mutations {
-			if s.mutations[i].key == w.key {
+	if tx.origin != List { // a list has each key once
+		for i := range tx.mutations {
+			if tx.mutations[i].key == w.key {
 				return false // an earlier write of the commit changes the key: see repeats
 			}
 		}
 	}
 	if !hashed && w.hash != 0 {
-		c.trees.Lock() // as Has reads it
+		tx.cache.trees.Lock() // as Has reads it
 		held.hash = w.hash
-		c.trees.Unlock()
+		tx.cache.trees.Unlock()
 	}
 	return true
 }

@@ -119,20 +119,14 @@
 //
 // # Code
 //
-// Read one write in this order: Cache.Add in cache.go; Partition.apply in write.go, which
-// identifies the object and stages its write as a mutation, as a rejection, or, by the rule in
-// content.go, as nothing; Cache.commit in
-// apply.go, which changes the trees and the table, makes the new state visible, wakes watches and
-// calls followers. The parts are entry.go, table.go, postings.go for the values of indexes,
-// watch.go for watches, partition.go for the resource version and the rejected keys, and commit.go
-// for followers. Skip sharing.go and budget.go at first: in a cache without partitions and budget,
-// their functions do nothing.
+// One write is in write.go, from Cache.Add to the readers. It leaves that file for four questions:
+// what counts as a change (content.go), where the objects are (entry.go and tree.go), which values the
+// indexes have (postings.go), and what a follower gets (commit.go). A list is in batch.go, and ends in
+// the same functions. A cache without partitions and budget never calls partition.go and budget.go.
 //
-// A Replace gathers its list in replace.go. Its Commit stages a deletion for each missing object,
-// stages the other writes as for a watch, and makes one commit. A snapshot, in view.go, copies the
-// roots of the trees, and the next commits copy the nodes that they change. Cache.epoch shows a
-// commit which entries a snapshot has. The commit replaces those entries, and changes all others in
-// place.
+// A snapshot, in cache.go, copies the roots of the trees, and the next commits copy the nodes that
+// they change. Cache.epoch shows a commit which entries a snapshot has: the commit replaces those, and
+// changes all others in place.
 //
 // # Costs
 //

@@ -18,7 +18,9 @@ import (
 
 // door is what the model knows of a partition, or of the cache itself.
 type door struct {
-	p        *Partition[*corev1.Pod]
+	to       BatchStore[*corev1.Pod]
+	scope    *Scope    // nil for the cache itself
+	at       *progress // of to
 	version  string
 	listed   bool
 	rejected rejectedKeys
@@ -26,7 +28,7 @@ type door struct {
 
 // lack notes that a door lacks an object, if it is one of its own.
 func (d *door) lack(to *rejectedKeys, key Key) {
-	if key == (Key{}) || d.p.scope == nil || d.p.scope.Contains(key) {
+	if key == (Key{}) || d.scope == nil || d.scope.Contains(key) {
 		to.add(key)
 	}
 }
@@ -96,7 +98,7 @@ func newModel(t *rapid.T) *model {
 	m.byHost, err = AddIndexFunc(m.c, "host", hostOf, func(a, b string) int { return strings.Compare(b, a) })
 	require.NoError(t, err)
 	m.rec = follow(m.c)
-	m.doors = []*door{{p: m.c.whole}}
+	m.doors = []*door{{to: m.c, at: &m.c.own}}
 	return m
 }
 
@@ -195,7 +197,7 @@ func placed(d *door, p *corev1.Pod) (Key, bool) {
 		return Key{}, false
 	}
 	key := Key{Namespace: p.Namespace, Name: p.Name}
-	return key, d.p.scope == nil || d.p.scope.Contains(key)
+	return key, d.scope == nil || d.scope.Contains(key)
 }
 
 func (m *model) indexable(p *corev1.Pod) bool {
@@ -248,7 +250,7 @@ func (m *model) batch(t *rapid.T) {
 		case 5:
 			key := m.key(t)
 			batch.DeleteKey(key)
-			if d.p.scope != nil && !d.p.scope.Contains(key) {
+			if d.scope != nil && !d.scope.Contains(key) {
 				bad++
 				continue
 			}
@@ -266,7 +268,7 @@ func (m *model) batch(t *rapid.T) {
 		batch.Bookmark(strconv.Itoa(m.serial))
 		d.moved(Key{}, strconv.Itoa(m.serial))
 	}
-	m.rejected(t, bad, batch.to(d.p))
+	m.rejected(t, bad, batch.to(d.to))
 }
 
 // replace writes a random listing to the cache and to the model.
@@ -281,7 +283,7 @@ func (m *model) replace(t *rapid.T) {
 		switch {
 		case key == (Key{}):
 			nameless++
-		case d.p.scope != nil && !d.p.scope.Contains(key):
+		case d.scope != nil && !d.scope.Contains(key):
 			outside[key] = true
 		}
 		d.lack(&missing, key)
@@ -289,7 +291,7 @@ func (m *model) replace(t *rapid.T) {
 	for range rapid.IntRange(0, 2).Draw(t, "unchanged") {
 		key := m.key(t)
 		l.Unchanged = append(l.Unchanged, key)
-		if m.held[key] == nil || d.p.scope != nil && !d.p.scope.Contains(key) {
+		if m.held[key] == nil || d.scope != nil && !d.scope.Contains(key) {
 			reject(key)
 			continue
 		}
@@ -327,7 +329,7 @@ func (m *model) replace(t *rapid.T) {
 		l.ResourceVersion = strconv.Itoa(rapid.IntRange(1, m.serial).Draw(t, "version"))
 	}
 	for key, p := range maps.Clone(m.held) {
-		if (d.p.scope == nil || d.p.scope.Contains(key)) && !listed[key] && !missing[key] && !kept[p.UID] {
+		if (d.scope == nil || d.scope.Contains(key)) && !listed[key] && !missing[key] && !kept[p.UID] {
 			m.remove(key)
 		}
 	}
@@ -344,7 +346,7 @@ func (m *model) replace(t *rapid.T) {
 	if missing[Key{}] {
 		withKey--
 	}
-	m.rejected(t, nameless+withKey+len(outside), l.to(d.p))
+	m.rejected(t, nameless+withKey+len(outside), l.to(d.to))
 }
 
 func (m *model) rejected(t *rapid.T, bad int, err error) {
@@ -400,8 +402,8 @@ func (m *model) check(t *rapid.T) {
 		}
 	}
 	for _, d := range m.doors {
-		require.Equal(t, d.version, d.p.ResourceVersion())
-		require.Equal(t, len(d.rejected) > 0, len(d.p.rejected) > 0)
+		require.Equal(t, d.version, d.to.ResourceVersion())
+		require.Equal(t, len(d.rejected) > 0, len(d.at.rejected) > 0)
 	}
 	m.checkState(t, m.c.Snapshot(), m.held)
 	if m.pinned != nil {
@@ -474,7 +476,7 @@ func (m *model) split(t *rapid.T) {
 	for _, namespace := range []string{"n1", "n2", "n3"} {
 		p, err := m.c.Partition(Scope{Namespace: namespace})
 		require.NoError(t, err)
-		m.doors = append(m.doors, &door{p: p})
+		m.doors = append(m.doors, &door{to: p, scope: &p.scope, at: &p.progress})
 	}
 }
 
@@ -485,15 +487,15 @@ func (m *model) drop(t *rapid.T) {
 	}
 	d := m.door(t)
 	for key := range m.held {
-		if d.p.scope.Contains(key) {
+		if d.scope.Contains(key) {
 			m.remove(key)
 		}
 	}
-	require.NoError(t, m.c.Drop(*d.p.scope))
-	require.ErrorIs(t, d.p.Bookmark("1"), errDropped)
-	p, err := m.c.Partition(*d.p.scope)
+	require.NoError(t, m.c.Drop(*d.scope))
+	require.ErrorIs(t, d.to.Bookmark("1"), errDropped)
+	p, err := m.c.Partition(*d.scope)
 	require.NoError(t, err)
-	*d = door{p: p}
+	*d = door{to: p, scope: &p.scope, at: &p.progress}
 }
 
 // dropSome drops a namespace of a cache without partitions.

@@ -31,17 +31,81 @@ func scopeError(scope Scope, err error) error { return fmt.Errorf("scope of %v: 
 //
 // Get one from [Cache.Partition]. All methods are safe for concurrent use.
 type Partition[T any] struct {
-	of    *Cache[T]
-	scope *Scope // nil for everything
-
-	// Guarded like the fields below Cache.mu.
-	dropped         bool
-	rejected        rejectedKeys
-	resourceVersion string
-	complete        bool
+	cache    *Cache[T]
+	scope    Scope
+	progress      // guarded like the fields below Cache.mu
+	dropped  bool // guarded like the fields below Cache.mu
 }
 
+// progress is how far the writes to a cache, or to a partition, have come.
+type progress struct {
+	resourceVersion string
+	complete        bool // there was a first list
+	rejected        rejectedKeys
+}
+
+// forget makes the writer incomplete until the next Replace.
+func (p *progress) forget() { p.resourceVersion, p.complete = "", false }
+
 var _ BatchStore[any] = (*Partition[any])(nil)
+
+// Add implements [Store]: see [Cache.Add].
+func (p *Partition[T]) Add(object T) error {
+	return p.cache.write(p, "", Write[T]{Type: Addition, Object: object})
+}
+
+// Update implements [Store]: see [Cache.Update].
+func (p *Partition[T]) Update(object T) error {
+	return p.cache.write(p, "", Write[T]{Type: Modification, Object: object})
+}
+
+// Delete implements [Store].
+func (p *Partition[T]) Delete(object T) error {
+	return p.cache.write(p, "", Write[T]{Type: Deletion, Object: object, FinalStateKnown: true})
+}
+
+// DeleteKey implements [Store]: see [Cache.DeleteKey].
+func (p *Partition[T]) DeleteKey(key Key) error {
+	return p.cache.write(p, "", Write[T]{Type: Deletion, Key: key})
+}
+
+// Replace implements [Store]: see [Cache.Replace]. Objects outside of the scope stay.
+func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
+	return p.cache.replace(p, objects, resourceVersion)
+}
+
+// Bookmark implements [Store].
+func (p *Partition[T]) Bookmark(resourceVersion string) error {
+	return p.cache.write(p, resourceVersion)
+}
+
+// BeginBatch implements [BatchStore].
+func (p *Partition[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
+	if self != Store[T](p) {
+		return nil
+	}
+	return p.cache.newBatch(p, replace)
+}
+
+// Has implements [BatchStore].
+func (p *Partition[T]) Has(key Key, version Version, hash uint64) bool {
+	key, err := p.normalize(key)
+	return err == nil && p.cache.Has(key, version, hash)
+}
+
+// ResourceVersion implements [Store].
+func (p *Partition[T]) ResourceVersion() string {
+	p.cache.mu.RLock()
+	defer p.cache.mu.RUnlock()
+	return p.resourceVersion
+}
+
+// KeyOf returns the key that an object has in the cache, whether the cache holds it or not. It
+// returns an error if a write of the object would be rejected with that error.
+func (p *Partition[T]) KeyOf(object T) (Key, error) { return p.cache.keyFor(p, object) }
+
+// Scope returns the scope of the partition.
+func (p *Partition[T]) Scope() Scope { return p.scope }
 
 // Partition returns the partition of a scope. A second call with the same scope returns the same
 // partition. It fails if the scope overlaps the scope of another partition ([ErrOutOfScope]).
@@ -61,18 +125,18 @@ func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	for _, p := range c.partitions {
-		if *p.scope == scope {
+		if p.scope == scope {
 			return p, nil
 		}
 		if p.scope.overlaps(scope) {
 			return nil, scopeError(scope, errOverlap)
 		}
 	}
-	p := &Partition[T]{of: c, scope: &scope}
+	p := &Partition[T]{cache: c, scope: scope}
 	c.mu.Lock()
 	c.published.Store(nil)
 	c.partitions = append(c.partitions, p)
-	c.whole.forgetLocked()
+	c.own.forget()
 	c.mu.Unlock()
 	return p, nil
 }
@@ -95,25 +159,25 @@ func (v *View[T]) Partitions() []*Partition[T] {
 func (c *Cache[T]) Drop(scope Scope) error {
 	c.writer.Lock()
 	defer c.writer.Unlock()
-	within := func(p *Partition[T]) bool { return scope.covers(*p.scope) }
+	within := func(p *Partition[T]) bool { return scope.covers(p.scope) }
 	for _, p := range c.partitions {
 		if p.scope.overlaps(scope) && !within(p) {
 			return scopeError(scope, errOverlap)
 		}
 	}
 	var gone []mutation[T]
-	for e := range (&Partition[T]{of: c, scope: &scope}).held() {
+	for e := range c.within(&scope) {
 		gone = append(gone, mutation[T]{key: e.key(), outOfScope: true})
 	}
 	c.mu.Lock()
 	c.published.Store(nil)
-	rejected := c.whole.rejected.in(scope)
+	rejected := c.own.rejected.in(scope)
 	if len(c.partitions) == 0 && (len(gone) > 0 || len(rejected) > 0) {
-		c.whole.forgetLocked()
+		c.own.forget()
 		c.complete = false
 	}
 	for _, key := range rejected {
-		delete(c.whole.rejected, key)
+		delete(c.own.rejected, key)
 	}
 	rest := make([]*Partition[T], 0, len(c.partitions))
 	for _, p := range c.partitions {
@@ -123,43 +187,30 @@ func (c *Cache[T]) Drop(scope Scope) error {
 	}
 	c.partitions = rest
 	// The dropped partition may have been the last one without a Replace.
-	c.complete = c.complete || len(rest) > 0 && c.allComplete(nil)
+	c.complete = c.complete || len(rest) > 0 && c.areComplete()
 	c.mu.Unlock()
 
-	s := txn[T]{origin: Watch, mutations: gone, resourceVersion: c.whole.resourceVersion}
-	c.commit(c.whole, &s)
+	tx := txn[T]{cache: c, at: &c.own, origin: Watch, mutations: gone, resourceVersion: c.own.resourceVersion}
+	tx.publish() // also without a deletion, so that followers see that a partition is dropped
 	return nil
 }
 
-// forgetLocked makes the partition incomplete until the next Replace.
-func (p *Partition[T]) forgetLocked() { p.resourceVersion, p.complete = "", false }
-
-// allComplete reports whether, after a Replace of p, all partitions had a Replace.
-func (c *Cache[T]) allComplete(p *Partition[T]) bool {
-	return p == c.whole || !slices.ContainsFunc(c.partitions, func(p *Partition[T]) bool { return !p.complete })
+// areComplete reports whether every partition had its first Replace.
+func (c *Cache[T]) areComplete() bool {
+	return !slices.ContainsFunc(c.partitions, func(p *Partition[T]) bool { return !p.complete })
 }
 
-// Scope returns the scope of the partition.
-func (p *Partition[T]) Scope() Scope {
-	if p.scope == nil {
-		return Scope{}
-	}
-	return *p.scope
-}
-
-func (p *Partition[T]) scopeError(err error) error { return scopeError(p.Scope(), err) }
-
-// held iterates over the entries of the partition. The caller holds writer.
-func (p *Partition[T]) held() iter.Seq[*entry[T]] {
+// within iterates over the entries in a scope, or with nil over all, in the order of keys. The caller
+// holds writer.
+func (c *Cache[T]) within(scope *Scope) iter.Seq[*entry[T]] {
 	return func(yield func(*entry[T]) bool) {
-		if p.scope == nil {
-			p.of.entries.scan(func(h *header) bool { return yield(entryOf[T](h)) })
+		if scope == nil {
+			c.entries.scan(func(h *header) bool { return yield(entryOf[T](h)) })
 			return
 		}
-		from := pivot(Key{Cluster: p.scope.Cluster, Namespace: p.scope.Namespace})
-		p.of.entries.ascend(from, func(h *header) bool {
+		c.entries.ascend(pivot(Key{Cluster: scope.Cluster, Namespace: scope.Namespace}), func(h *header) bool {
 			e := entryOf[T](h)
-			return p.scope.Contains(e.key()) && yield(e)
+			return scope.Contains(e.key()) && yield(e)
 		})
 	}
 }
@@ -167,28 +218,31 @@ func (p *Partition[T]) held() iter.Seq[*entry[T]] {
 // normalize returns the key that an object has in the cache: a key without a cluster gets the
 // cluster of the scope. It returns [ErrOutOfScope] as well if the key is outside of the scope.
 func (p *Partition[T]) normalize(key Key) (Key, error) {
-	if p.scope == nil || key == (Key{}) {
+	if key == (Key{}) {
 		return key, nil
 	}
 	if key.Cluster == "" {
 		key.Cluster = p.scope.Cluster
 	}
 	if !p.scope.Contains(key) {
-		return key, fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
+		return key, fmt.Errorf("%w: %v", ErrOutOfScope, p.scope)
 	}
 	return key, nil
 }
 
-// checkOwner returns an error if this partition must not write under a key: the key is outside of
-// the scope, or belongs to another partition. The caller holds writer.
-func (p *Partition[T]) checkOwner(key Key) error {
-	if p.scope != nil || key == (Key{}) {
-		_, err := p.normalize(key)
+// checkOwner returns an error if a partition, or with nil the cache itself, must not write under a
+// key: the key is outside of the scope, or belongs to another partition. The caller holds writer.
+func (c *Cache[T]) checkOwner(in *Partition[T], key Key) error {
+	if in != nil {
+		_, err := in.normalize(key)
 		return err
 	}
-	for _, other := range p.of.partitions {
-		if other.scope.Contains(key) {
-			return scopeError(*other.scope, errOverlap)
+	if key == (Key{}) {
+		return nil
+	}
+	for _, p := range c.partitions {
+		if p.scope.Contains(key) {
+			return scopeError(p.scope, errOverlap)
 		}
 	}
 	return nil

@@ -200,7 +200,7 @@ func TestWhatIsInAPartitionIsNotWrittenThroughTheCache(t *testing.T) {
 	require.ErrorIs(t, c.Replace(nil, "2"), errOverlap)
 	require.ErrorIs(t, c.DeleteKey(Key{Namespace: "n", Name: "a"}), errOverlap)
 	require.ErrorContains(t, c.DeleteKey(Key{Namespace: "n", Name: "a"}), "scope of namespace n")
-	assert.Empty(t, c.whole.rejected)
+	assert.Empty(t, c.own.rejected)
 
 	require.NoError(t, c.Add(pod("m", "a", "u3", "3")), "nobody's")
 	require.NoError(t, p.Replace(nil, "4"))
@@ -364,7 +364,7 @@ func TestDropForgetsWhatIsLackingInItsScope(t *testing.T) {
 	batch.Fail(Rejection{Key: Key{Namespace: "m", Name: "a"}, Err: errUndecodable})
 	require.Error(t, batch.to(c))
 	dropped(t, c, Scope{Namespace: "n"})
-	assert.Equal(t, rejectedKeys{{Namespace: "m", Name: "a"}: true}, c.whole.rejected)
+	assert.Equal(t, rejectedKeys{{Namespace: "m", Name: "a"}: true}, c.own.rejected)
 }
 
 func TestDropOfAPartOfAPartitionIsRefused(t *testing.T) {

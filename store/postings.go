@@ -89,7 +89,7 @@ func (x *postings[T]) move(old, new *entry[T], kept bool) {
 func (x *postings[T]) load(mutations []mutation[T]) {
 	var terms []*term
 	for i := range mutations {
-		for _, t := range mutations[i].new.section(x.position) {
+		for _, t := range mutations[i].after.section(x.position) {
 			if t.next == 0 {
 				terms = append(terms, t)
 			}
@@ -103,8 +103,8 @@ func (x *postings[T]) load(mutations []mutation[T]) {
 	}
 	all := make([]posting, n)
 	for i := range mutations {
-		for _, t := range mutations[i].new.section(x.position) {
-			all[t.next] = posting{t, &mutations[i].new.header}
+		for _, t := range mutations[i].after.section(x.position) {
+			all[t.next] = posting{t, &mutations[i].after.header}
 			t.next++
 		}
 	}

@@ -107,16 +107,18 @@ func (r *rejectedKeys) add(key Key) {
 // Rejected returns, in order, the keys that hold back the resource version of the partition. The
 // cache rejected an object under each key, and has not stored or deleted it since (store-S5). The
 // zero Key stands for objects without a key.
-func (p *Partition[T]) Rejected() []Key {
-	p.of.mu.RLock()
-	keys := slices.Collect(maps.Keys(p.rejected))
-	p.of.mu.RUnlock()
+func (p *Partition[T]) Rejected() []Key { return p.cache.rejected(&p.progress) }
+
+// Rejected is [Partition.Rejected] for the cache itself.
+func (v *View[T]) Rejected() []Key { return v.of.rejected(&v.of.own) }
+
+func (c *Cache[T]) rejected(of *progress) []Key {
+	c.mu.RLock()
+	keys := slices.Collect(maps.Keys(of.rejected))
+	c.mu.RUnlock()
 	sortKeys(keys)
 	return keys
 }
-
-// Rejected is [Partition.Rejected] for the cache itself.
-func (v *View[T]) Rejected() []Key { return v.of.whole.Rejected() }
 
 // sortKeys is not inlined, so that packages with a cache do not compile the sort again.
 //

@@ -14,17 +14,20 @@ import (
 //
 // Use it to wait for a condition. For every event, with retries, use an event-queue collection.
 func (v *View[T]) WatchKey(ctx context.Context, key Key) iter.Seq[*Snapshot[T]] {
-	return v.of.watch(ctx, topic{ofKey, key})
+	return v.of.watch(ctx, topic{key: key})
 }
 
-// WatchNamespace is [View.WatchKey] for the objects of a namespace, in every
-// cluster.
+// WatchNamespace is [View.WatchKey] for the objects of a namespace, in every cluster.
 func (v *View[T]) WatchNamespace(ctx context.Context, namespace string) iter.Seq[*Snapshot[T]] {
-	return v.of.watch(ctx, topic{ofNamespace, Key{Namespace: namespace}})
+	return v.of.watch(ctx, topic{Key{Namespace: namespace}, true})
 }
 
 func (c *Cache[T]) watch(ctx context.Context, of topic) iter.Seq[*Snapshot[T]] {
 	return func(yield func(*Snapshot[T]) bool) {
+		c.watches.follow.Do(func() {
+			c.watches.cache = c
+			c.Follow(&c.watches)
+		})
 		w := &watch{changed: make(chan struct{}, 1)}
 		defer c.watches.add(w, of)()
 		// The watch is added first, so that a commit after the first state wakes it.
@@ -40,18 +43,12 @@ func (c *Cache[T]) watch(ctx context.Context, of topic) iter.Seq[*Snapshot[T]] {
 	}
 }
 
-// topic is what a watch waits for.
+// topic is what a watch waits for: a change under a key, or with isNamespace, a change in the
+// namespace of the key, in every cluster.
 type topic struct {
-	kind topicKind
-	key  Key
+	key         Key
+	isNamespace bool
 }
-
-type topicKind uint8
-
-const (
-	ofKey       topicKind = iota // a change under the key
-	ofNamespace                  // a change in the key's namespace, in every cluster
-)
 
 // watch is one loop that waits for a topic.
 type watch struct {
@@ -59,22 +56,18 @@ type watch struct {
 	generation atomic.Uint64 // generation of the last commit that changed the topic
 }
 
-func (w *watch) wake(generation uint64) {
-	w.generation.Store(generation)
-	select {
-	case w.changed <- struct{}{}:
-	default: // it has a token already
-	}
-}
+// watches are the loops that wait for topics of a cache. They follow it together, from the first loop
+// on, so that a commit looks up its own topics instead of asking each loop.
+type watches[T any] struct {
+	follow sync.Once
+	cache  *Cache[T]
 
-// watches are the watches of a cache.
-type watches struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // guards all
 	all map[topic][]*watch
 }
 
 // add adds a watch to a topic. The caller must call remove.
-func (w *watches) add(one *watch, of topic) (remove func()) {
+func (w *watches[T]) add(one *watch, of topic) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
@@ -91,25 +84,26 @@ func (w *watches) add(one *watch, of topic) (remove func()) {
 	}
 }
 
-// wakeAll wakes all watches of a topic.
-func (w *watches) wakeAll(of topic, generation uint64) {
-	for _, one := range w.all[of] {
-		one.wake(generation)
-	}
-}
+// Start implements [Follower].
+func (w *watches[T]) Start(*Snapshot[T]) {}
 
-// wake wakes the watches after a commit became visible. The caller holds Cache.writer.
-func (c *Cache[T]) wake(mutations []mutation[T]) {
-	w := &c.watches
+// Commit implements [Follower]: it wakes the watches of the topics that changed.
+func (w *watches[T]) Commit(commit *Commit[T]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.all) == 0 {
-		return
-	}
-	for i := range mutations {
-		if m := &mutations[i]; m.old != nil || m.new != nil {
-			w.wakeAll(topic{ofKey, m.key}, c.generation)
-			w.wakeAll(topic{ofNamespace, Key{Namespace: m.key.Namespace}}, c.generation)
+	for i := range commit.Changes {
+		if len(w.all) == 0 {
+			return
+		}
+		key := commit.Changes[i].Key
+		for _, of := range [...]topic{{key: key}, {Key{Namespace: key.Namespace}, true}} {
+			for _, one := range w.all[of] {
+				one.generation.Store(w.cache.generation)
+				select {
+				case one.changed <- struct{}{}:
+				default: // it has a token already
+				}
+			}
 		}
 	}
 }

@@ -3,39 +3,106 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tidwall/btree"
 )
 
-// txn is a commit that the cache has not made yet.
+// A write goes through three steps:
+//
+//  1. begin takes the lock of the writer, so that one write runs at a time. No reader takes it.
+//  2. add derives the key, the version and the index values of each object, and decides what the
+//     write is: a mutation, a rejection, or nothing if the cache holds the same content. The user's
+//     functions run here. Readers still see the state before, and an error leaves nothing behind.
+//  3. publish makes the mutations visible at once: first the trees, for snapshots and indexes, then
+//     the table, for Get, and in the same moment the resource version, which so never stands for
+//     objects that a reader does not see (store-S3). Then it calls the followers.
+//
+// A list goes through the same steps: see batch.go.
+
+// Add implements [Store]. If the cache holds an object under the key, the change is a Modification,
+// or a Deletion and an Addition if the UIDs differ. There is no change if the cache holds the same
+// version with the same content: see [EqualContent].
+func (c *Cache[T]) Add(object T) error {
+	return c.write(nil, "", Write[T]{Type: Addition, Object: object})
+}
+
+// Update implements [Store]. If the cache holds no object under the key, the change is an Addition.
+func (c *Cache[T]) Update(object T) error {
+	return c.write(nil, "", Write[T]{Type: Modification, Object: object})
+}
+
+// Delete implements [Store].
+func (c *Cache[T]) Delete(object T) error {
+	return c.write(nil, "", Write[T]{Type: Deletion, Object: object, FinalStateKnown: true})
+}
+
+// DeleteKey implements [Store]. It does not move the resource version: use [Cache.Bookmark] for that.
+func (c *Cache[T]) DeleteKey(key Key) error {
+	return c.write(nil, "", Write[T]{Type: Deletion, Key: key})
+}
+
+// Bookmark implements [Store].
+func (c *Cache[T]) Bookmark(resourceVersion string) error { return c.write(nil, resourceVersion) }
+
+// write makes writes of a watch in one commit. They go to a partition, or with nil to the cache
+// itself. The resource version is as in [Batch].
+func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Write[T]) error {
+	tx, err := c.begin(in, Watch)
+	defer c.writer.Unlock()
+	if err != nil {
+		return err
+	}
+	tx.mutations, tx.last = c.scratch.mutations[:0], resourceVersion
+	for i := range writes {
+		w := c.identify(in, &writes[i])
+		tx.add(&w)
+	}
+	tx.advance(Key{}, resourceVersion)
+	if len(tx.mutations) > 0 || tx.resourceVersion != tx.at.resourceVersion || tx.seen != "" && tx.seen != tx.at.resourceVersion {
+		tx.publish()
+	}
+	return rejectedError(tx.rejections)
+}
+
+// txn is a commit that the cache has not made yet. Its holder holds Cache.writer.
 type txn[T any] struct {
+	cache *Cache[T]
+	in    *Partition[T] // that the writes go to; nil for the cache itself
+	at    *progress     // of in, or of the cache itself
+
 	origin     Origin
-	initial    bool
+	initial    bool // the first list
 	mutations  []mutation[T]
 	rejections []Rejection
 
-	// resourceVersion is the partition's version after the commit. seen is the version up to which
-	// the partition has received every change, rejected objects included.
+	// resourceVersion is the version after the commit. seen is the version up to which every change
+	// has been received, rejected objects included.
 	resourceVersion string
 	seen            string
 	last            string       // of the batch; no write moves the version beyond it. Empty if unknown
-	replaced        bool         // by a list
-	rejected        rejectedKeys // of a list; the commit gives them to the partition
-	// lowered is true if the list has a lower version than the partition, as after a restore of the
-	// API server from a backup. The commit then takes the version of the list, or none if the list
-	// has a rejected object.
-	lowered bool
+	rejected        rejectedKeys // of a list; the commit gives them to at
 }
 
-// mutation is the change that a commit makes under one key. It stores new, or removes the current
-// entry if new is nil. final is the last state of a deleted object, if the server reported it.
-// With new, old is the entry of the table at first. mutateTrees sets old to the entry that it
-// replaced or removed. A mutation without old and new changed nothing.
+// mutation is the change that a commit makes under one key.
+//
+// add sets what is staged: next is the entry of the new state, nil for a removal, and held the entry
+// that the table has under the key, if it has one. publish sets what became of it: before and after
+// are the entries with the states before and after this mutation. A mutation that has neither
+// changed nothing.
 type mutation[T any] struct {
-	key             Key
-	old, new, final *entry[T]
-	oldIsFree       bool      // neither a tree nor a snapshot has the entry old
-	nsMap           *nsMap[T] // of new
-	outOfScope      bool      // the removed object still exists on the server
-	repeated        bool      // new has the content that an earlier mutation of the commit stored
+	key   Key
+	names *nsMap[T] // of next; nil if there is none yet
+	held  *entry[T]
+	next  *entry[T]
+	final *entry[T] // the last state of a deleted object, if the server reported it
+
+	before, after *entry[T]
+
+	beforeIsFree bool // neither a tree nor a snapshot has the entry before
+	outOfScope   bool // the removed object still exists on the server
+	repeated     bool // after has the content of before, which an earlier mutation of the commit stored
 }
 
 // scratch is memory that the next commit reuses. Guarded by Cache.writer.
@@ -62,50 +129,38 @@ func recycle[E any](s []E) []E {
 	return s[:0]
 }
 
-// Add implements [Store]: see [Cache.Add].
-func (p *Partition[T]) Add(object T) error {
-	return p.apply([]Write[T]{{Type: Addition, Object: object}}, "")
-}
-
-// Update implements [Store]: see [Cache.Update].
-func (p *Partition[T]) Update(object T) error {
-	return p.apply([]Write[T]{{Type: Modification, Object: object}}, "")
-}
-
-// Delete implements [Store].
-func (p *Partition[T]) Delete(object T) error {
-	return p.apply([]Write[T]{{Type: Deletion, Object: object, FinalStateKnown: true}}, "")
-}
-
-// DeleteKey implements [Store]: see [Cache.DeleteKey].
-func (p *Partition[T]) DeleteKey(key Key) error {
-	return p.apply([]Write[T]{{Type: Deletion, Key: key}}, "")
-}
-
-// Replace implements [Store]: see [Cache.Replace]. Objects outside of the scope stay.
-func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
-	b := &replaceBatch[T]{of: p, writes: make([]write[T], 0, len(objects))}
-	for i := range objects {
-		if err := b.Write(Write[T]{Type: Addition, Object: objects[i]}); err != nil {
-			break // Commit returns it
-		}
+// begin takes Cache.writer, also if it returns an error: the caller releases it.
+func (c *Cache[T]) begin(in *Partition[T], origin Origin) (tx txn[T], err error) {
+	c.writer.Lock()
+	at := &c.own
+	if in != nil {
+		at = &in.progress
 	}
-	return b.Commit(resourceVersion)
+	if c.budget != nil {
+		c.budget.begin()
+	}
+	return txn[T]{cache: c, in: in, at: at, origin: origin, resourceVersion: at.resourceVersion}, c.refuses(in, origin)
 }
 
-// Bookmark implements [Store].
-func (p *Partition[T]) Bookmark(resourceVersion string) error {
-	return p.apply(nil, resourceVersion)
+// refuses returns why the cache takes no write, or nil.
+func (c *Cache[T]) refuses(in *Partition[T], origin Origin) error {
+	switch {
+	case in != nil && in.dropped:
+		return scopeError(in.scope, errDropped)
+	case in == nil && origin == List && len(c.partitions) > 0:
+		return scopeError(Scope{}, errOverlap)
+	}
+	return nil
 }
 
-// ResourceVersion implements [Store].
-func (p *Partition[T]) ResourceVersion() string {
-	p.of.mu.RLock()
-	defer p.of.mu.RUnlock()
-	return p.resourceVersion
+// keyFor returns the key that an object has in the cache, or in a partition, and the error with which
+// a write of the object would be rejected.
+func (c *Cache[T]) keyFor(in *Partition[T], object T) (Key, error) {
+	w := c.identify(in, &Write[T]{Type: Addition, Object: object})
+	return w.key, w.err
 }
 
-// write is a [Write] whose key and version the partition knows.
+// write is a [Write] whose key and version the cache knows.
 type write[T any] struct {
 	key     Key
 	version Version
@@ -134,89 +189,13 @@ const (
 	isKept // a list has the version that the cache holds
 )
 
-// apply makes writes of a watch in one commit. The resource version is as in [Batch].
-func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
-	c := p.of
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	if p.dropped {
-		return p.scopeError(errDropped)
+// identify derives the key and the version of a write, and the error for which the cache must
+// reject it. With an error, it sets the parts that it knows. It needs no lock.
+func (c *Cache[T]) identify(in *Partition[T], from *Write[T]) (w write[T]) {
+	w.key, w.version, w.given, w.hash = from.Key, from.Version, from.Version != (Version{}), from.Hash
+	if in != nil {
+		w.key, w.err = in.normalize(from.Key)
 	}
-	s := txn[T]{origin: Watch, resourceVersion: p.resourceVersion, last: resourceVersion, mutations: c.scratch.mutations[:0]}
-	c.budget.begin()
-	for i := range writes {
-		w := p.identify(&writes[i])
-		p.stage(&s, &w)
-	}
-	p.advance(&s, Key{}, resourceVersion)
-	if len(s.mutations) > 0 || s.resourceVersion != p.resourceVersion || s.seen != "" && s.seen != p.resourceVersion {
-		c.commit(p, &s)
-	}
-	return rejectedError(s.rejections)
-}
-
-// remove adds a mutation to a txn that deletes the object under a key. The caller holds writer.
-func (p *Partition[T]) remove(s *txn[T], e mutation[T], resourceVersion string) {
-	p.advance(s, e.key, resourceVersion)
-	p.of.budget.leave(p.of, e.key)
-	s.mutations = append(s.mutations, e)
-}
-
-// stage adds a write to a txn, as a mutation or as a rejection. The caller holds writer.
-func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
-	c := p.of
-	if err := p.checkOwner(w.key); err != nil {
-		if !errors.Is(w.err, ErrOutOfScope) {
-			w.err = errors.Join(err, w.err)
-		}
-		// No later write of this partition would clear the key, so rejected does not get it.
-		s.rejections = append(s.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
-		return
-	}
-	nsMap, held := c.table.find(w.key)
-	switch {
-	case w.err != nil:
-	case w.what == isDeleted:
-		p.remove(s, mutation[T]{key: w.key, final: w.entry}, w.version.ResourceVersion)
-		return
-	case w.what == isKept:
-		if held != nil {
-			return
-		}
-		w.err = ErrNotHeld
-	case c.isUnchanged(s, w, held):
-		p.advance(s, w.key, w.version.ResourceVersion)
-		return
-	default:
-		if w.err = c.prepare(w, held); w.err == nil {
-			w.err = c.budget.admit(c, w.key, w.object)
-		}
-		if w.err == nil {
-			s.mutations = append(s.mutations, mutation[T]{key: w.key, old: held, new: w.entry, nsMap: nsMap})
-			w.entry = nil
-			p.advance(s, w.key, w.version.ResourceVersion)
-			return
-		}
-	}
-	c.free(w)
-	if s.replaced {
-		s.rejected.add(w.key)
-	} else {
-		c.mu.Lock()
-		p.rejected.add(w.key)
-		c.mu.Unlock()
-		if lower(w.version.ResourceVersion, s.resourceVersion) { // a batch of several watches has no order
-			s.resourceVersion = p.resourceVersion
-		}
-	}
-	s.rejections = append(s.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
-}
-
-// identify derives the key and the version of a write, and the error for which the store must
-// reject it. With an error, it sets the parts that it knows.
-func (p *Partition[T]) identify(from *Write[T]) (w write[T]) {
-	w.version, w.given, w.hash = from.Version, from.Version != (Version{}), from.Hash
-	w.key, w.err = p.normalize(from.Key)
 	if from.Err == nil && from.Type == Deletion {
 		w.what = isDeleted
 	}
@@ -227,9 +206,9 @@ func (p *Partition[T]) identify(from *Write[T]) (w write[T]) {
 	case from.Type < Addition || from.Type > Deletion:
 		w.err = errNoWrite
 	default:
-		key, version, err := p.of.identify(from.Object)
-		if err == nil {
-			key, err = p.normalize(key)
+		key, version, err := c.describe(from.Object)
+		if in != nil && err == nil {
+			key, err = in.normalize(key)
 		}
 		if !w.given {
 			w.version = version
@@ -252,9 +231,9 @@ func (p *Partition[T]) identify(from *Write[T]) (w write[T]) {
 	return w
 }
 
-// identify derives the key and the version of an object. With an error, it returns the parts that
+// describe derives the key and the version of an object. With an error, it returns the parts that
 // it could derive.
-func (c *Cache[T]) identify(object T) (key Key, version Version, err error) {
+func (c *Cache[T]) describe(object T) (key Key, version Version, err error) {
 	defer func() {
 		// The methods of a nil object without a key panic when VersionOf calls them. The first
 		// error says more than the panic.
@@ -269,6 +248,67 @@ func (c *Cache[T]) identify(object T) (key Key, version Version, err error) {
 		key = Key{}
 	}
 	return key, VersionOf(object), err
+}
+
+// add stages a write as a mutation, as a rejection, or as nothing.
+func (tx *txn[T]) add(w *write[T]) {
+	c := tx.cache
+	if tx.in != nil || len(c.partitions) > 0 {
+		if err := c.checkOwner(tx.in, w.key); err != nil {
+			if !errors.Is(w.err, ErrOutOfScope) {
+				w.err = errors.Join(err, w.err)
+			}
+			// No later write of this writer would clear the key, so rejected does not get it.
+			tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
+			return
+		}
+	}
+	names, held := c.table.find(w.key)
+	switch {
+	case w.err != nil:
+	case w.what == isDeleted:
+		tx.advance(w.key, w.version.ResourceVersion)
+		tx.remove(mutation[T]{key: w.key, final: w.entry})
+		return
+	case w.what == isKept:
+		if held != nil {
+			return
+		}
+		w.err = ErrNotHeld
+	case held != nil && tx.isUnchanged(w, held):
+		tx.advance(w.key, w.version.ResourceVersion)
+		return
+	default:
+		if w.err = c.prepare(w, held); w.err == nil && c.budget != nil {
+			w.err = c.budget.admit(c, w.key, w.object)
+		}
+		if w.err == nil {
+			tx.mutations = append(tx.mutations, mutation[T]{key: w.key, names: names, held: held, next: w.entry})
+			w.entry = nil
+			tx.advance(w.key, w.version.ResourceVersion)
+			return
+		}
+	}
+	c.free(w)
+	if tx.origin == List {
+		tx.rejected.add(w.key)
+	} else {
+		c.mu.Lock()
+		tx.at.rejected.add(w.key)
+		c.mu.Unlock()
+		if lower(w.version.ResourceVersion, tx.resourceVersion) { // a batch of several watches has no order
+			tx.resourceVersion = tx.at.resourceVersion
+		}
+	}
+	tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
+}
+
+// remove stages the deletion of the object under the key of a mutation.
+func (tx *txn[T]) remove(m mutation[T]) {
+	if tx.cache.budget != nil {
+		tx.cache.budget.leave(tx.cache, m.key)
+	}
+	tx.mutations = append(tx.mutations, m)
 }
 
 // prepare makes the entry of a write and runs the index functions for its object, again if the cache
@@ -311,31 +351,237 @@ func (c *Cache[T]) free(w *write[T]) {
 	}
 }
 
-// advance records that the partition has received every change up to a resource version. It also
-// clears a rejected key, if key is set. An empty version changes no version, nor does any version
-// before the first Replace. A rejected key holds back resourceVersion, but not seen. For a list,
-// advance does nothing, because replaceBatch.Commit sets them all.
-func (p *Partition[T]) advance(s *txn[T], key Key, resourceVersion string) {
-	if s.replaced {
+// advance records that every change up to a resource version has been received. It also clears a
+// rejected key, if key is set. An empty version changes no version, nor does any version before the
+// first Replace. A rejected key holds back resourceVersion, but not seen. For a list, advance does
+// nothing, because replaceBatch.Commit sets them all.
+func (tx *txn[T]) advance(key Key, resourceVersion string) {
+	if tx.origin == List {
 		return
 	}
-	if p.rejected[key] && key != (Key{}) {
-		p.of.mu.Lock()
-		delete(p.rejected, key)
-		p.of.mu.Unlock()
+	if tx.at.rejected[key] && key != (Key{}) {
+		tx.cache.mu.Lock()
+		delete(tx.at.rejected, key)
+		tx.cache.mu.Unlock()
 	}
-	if !p.complete || resourceVersion == "" || lower(s.last, resourceVersion) {
+	if !tx.at.complete || resourceVersion == "" || lower(tx.last, resourceVersion) {
 		return
 	}
-	s.seen = resourceVersion
-	if len(p.rejected) == 0 {
-		s.resourceVersion = resourceVersion
+	tx.seen = resourceVersion
+	if len(tx.at.rejected) == 0 {
+		tx.resourceVersion = resourceVersion
 	}
 }
 
-// KeyOf returns the key that an object has in the cache, whether the cache holds it or not. It
-// returns an error if a write of the object would be rejected with that error.
-func (p *Partition[T]) KeyOf(object T) (Key, error) {
-	w := p.identify(&Write[T]{Type: Addition, Object: object})
-	return w.key, w.err
+// largeCommit is the largest number of mutations for which a point read waits. During a larger
+// commit, readers see the previous state.
+const largeCommit = 1024
+
+// publish makes the commit: readers see the new state, then the followers are called.
+func (tx *txn[T]) publish() {
+	c := tx.cache
+	tx.show()
+	defer c.reuse(tx.mutations) // also if a follower panics: the panic goes on to the writer
+	if c.budget != nil {
+		c.budget.committed(tx.mutations)
+	}
+	if len(c.followers) > 0 {
+		tx.tell()
+	}
+}
+
+// show makes the new state visible. Point reads wait only while the table changes; a large commit
+// lets them read the state before, so that they do not wait at all.
+func (tx *txn[T]) show() {
+	c := tx.cache
+	large := len(tx.mutations) > largeCommit
+	var before *Snapshot[T]
+	if large {
+		before = c.Snapshot() // published until the commit is made
+	}
+	c.trees.Lock()
+	defer c.trees.Unlock()
+	if c.entries.len() == 0 && areAdditionsInOrder(tx.mutations) {
+		c.loadTrees(tx.mutations)
+	} else {
+		c.changeTrees(tx.mutations)
+	}
+	if large {
+		if len(tx.mutations) >= c.entries.len()/4 {
+			c.compact()
+		}
+		c.mu.Lock()
+		c.frozen = before
+		c.mu.Unlock()
+		c.changeTable(tx.mutations)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !large {
+		c.changeTable(tx.mutations)
+	}
+	c.frozen = nil
+	c.published.Store(nil)
+	c.generation++
+	tx.at.resourceVersion = tx.resourceVersion
+	if tx.origin == List {
+		tx.at.complete, tx.at.rejected = true, tx.rejected
+		c.complete = c.complete || c.areComplete()
+	}
+}
+
+// uncommitted is the epoch of an entry that the current commit has stored or removed.
+const uncommitted = math.MaxUint64
+
+// changeTrees applies mutations to the trees.
+//
+// If no snapshot has the entry that is held, it stays where it is and swaps its content with next.
+// That saves a search of each tree: held then has the new state, and next has the state before. An
+// entry that an earlier mutation of this commit stored is never swapped, because the followers still
+// need its state.
+func (c *Cache[T]) changeTrees(mutations []mutation[T]) {
+	var place btree.PathHint // of the previous mutation
+	ordered := slices.IsSortedFunc(mutations, func(a, b mutation[T]) int { return a.key.Compare(b.key) })
+	for i := range mutations {
+		m := &mutations[i]
+		if !ordered {
+			place = btree.PathHint{}
+		}
+		switch {
+		case m.next == nil:
+			old := c.entries.remove(pivot(m.key), &place)
+			if old == nil {
+				continue
+			}
+			m.before = entryOf[T](old)
+			m.before.epoch = uncommitted // until changeTable runs, the table still has the entry
+		case m.held != nil && m.held.epoch == c.epoch: // in the trees, or its epoch were uncommitted
+			m.next.space = m.names.space
+			*m.held, *m.next = *m.next, *m.held
+			m.before, m.after, m.beforeIsFree = m.next, m.held, true
+			m.after.epoch = uncommitted
+		default:
+			if m.names == nil {
+				m.names = c.nsMapOf(m.key, 0)
+			}
+			m.after = m.next
+			m.after.space, m.after.epoch = m.names.space, uncommitted
+			m.before = entryOf[T](c.entries.put(&m.after.header, &place))
+			m.repeated = m.before != nil && m.before.epoch == uncommitted && m.after.repeats(m.before)
+		}
+		for _, x := range c.indexes {
+			x.move(m.before, m.after, m.beforeIsFree)
+		}
+	}
+	for i := range mutations {
+		if e := mutations[i].after; e != nil {
+			e.epoch = c.epoch
+		}
+	}
+}
+
+// areAdditionsInOrder reports whether mutations add several objects with distinct keys in ascending
+// order, as a first list does.
+func areAdditionsInOrder[T any](mutations []mutation[T]) bool {
+	for i := range mutations {
+		if mutations[i].next == nil || i > 0 && mutations[i-1].key.Compare(mutations[i].key) >= 0 {
+			return false
+		}
+	}
+	return len(mutations) > 1
+}
+
+// loadTrees is changeTrees for empty trees and additions in order. It appends and searches nothing.
+func (c *Cache[T]) loadTrees(mutations []mutation[T]) {
+	for i := range mutations {
+		m := &mutations[i]
+		if i > 0 && m.key.Namespace == mutations[i-1].key.Namespace && m.key.Cluster == mutations[i-1].key.Cluster {
+			m.names = mutations[i-1].names
+		} else {
+			same := i + 1
+			for same < len(mutations) && mutations[same].key.Namespace == m.key.Namespace && mutations[same].key.Cluster == m.key.Cluster {
+				same++
+			}
+			m.names = c.nsMapOf(m.key, same-i)
+		}
+		m.after = m.next
+		m.after.space, m.after.epoch = m.names.space, c.epoch
+		c.entries.load(&m.after.header)
+	}
+	for _, x := range c.indexes {
+		x.load(mutations)
+	}
+}
+
+// nsMapOf returns the nsMap of a key. It makes a new one with room for some objects if there is
+// none. The caller holds writer.
+func (c *Cache[T]) nsMapOf(key Key, room int) *nsMap[T] {
+	if s := c.table.nsMap(key); s != nil {
+		return s
+	}
+	objects := make(map[string]slot[T], room) // before the lock, because a large map takes long
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.table.add(&space{key.Cluster, key.Namespace}, objects)
+}
+
+// changeTable applies mutations to the table. The caller holds mu, or readers see frozen.
+func (c *Cache[T]) changeTable(mutations []mutation[T]) {
+	for i := range mutations {
+		switch m := &mutations[i]; {
+		case m.after != nil:
+			c.table.put(m.names, m.key, m.after)
+		case m.before != nil:
+			c.table.remove(m.key)
+		}
+	}
+}
+
+// compact frees the memory that node splits leave in the trees: half of each tree after a list in
+// key order. A split node keeps the array of both halves. compact copies every node, which releases
+// these arrays. The cost grows with the cache, so it pays only after a commit that made a good part
+// of the nodes.
+func (c *Cache[T]) compact() {
+	c.entries.compact()
+	for _, x := range c.indexes {
+		x.tree.compact()
+	}
+}
+
+// reuse releases the index values of replaced entries, and keeps the memory of a txn for the next
+// one.
+func (c *Cache[T]) reuse(mutations []mutation[T]) {
+	for i := range mutations {
+		m := &mutations[i]
+		if m.before == nil {
+			continue
+		}
+		c.release(m.before.terms())
+		if m.beforeIsFree && len(c.scratch.entries) < maxFreeEntries {
+			*m.before = entry[T]{}
+			c.scratch.entries = append(c.scratch.entries, m.before)
+		}
+	}
+	c.scratch.mutations = recycle(mutations)
+	c.scratch.commit = Commit[T]{Changes: recycle(c.scratch.commit.Changes)}
+}
+
+// tell passes the commit to the followers.
+func (tx *txn[T]) tell() {
+	c := tx.cache
+	changes := c.scratch.commit.Changes[:0]
+	for i := range tx.mutations {
+		changes = tx.mutations[i].appendChanges(changes)
+	}
+	commit := &c.scratch.commit
+	*commit = Commit[T]{
+		Origin:          tx.origin,
+		Initial:         tx.initial,
+		Synced:          c.complete,
+		ResourceVersion: c.resourceVersionLocked(),
+		Partition:       tx.in,
+		ObservedVersion: tx.seen,
+		Changes:         changes,
+	}
+	tellEach(c.followers, commit)
 }

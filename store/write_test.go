@@ -114,7 +114,7 @@ func TestBatchIsUsedAgain(t *testing.T) {
 
 func TestBatchKeepsNothingOfItsWrites(t *testing.T) {
 	c := newPods()
-	batch := &watchBatch[*corev1.Pod]{of: c.whole}
+	batch := &watchBatch[*corev1.Pod]{cache: c}
 	require.NoError(t, batch.Write(adding(pod("", "a", "u1", "1"))))
 	room := batch.writes[:1]
 	require.NoError(t, batch.Commit("1"))

@@ -687,14 +687,14 @@ var mutants = []mutant{{
 	tests: []string{"./store"},
 }, {
 	name:  "store: a write of a list keeps the earlier write of its key",
-	file:  "store/replace.go",
+	file:  "store/batch.go",
 	text:  "\tb.supersede(w.key)\n\tif w.what == isDeleted {",
 	with:  "\tif w.what == isDeleted {",
 	tests: []string{"./store"},
 }, {
 	name:  "store: a write moves the version beyond that of its batch",
 	file:  "store/write.go",
-	text:  " || lower(s.last, resourceVersion) {",
+	text:  " || lower(tx.last, resourceVersion) {",
 	with:  " {",
 	tests: []string{"./store"},
 }, {
@@ -712,14 +712,14 @@ var mutants = []mutant{{
 }, {
 	name:  "store: a write that repeats what is held ends an earlier one of its batch",
 	file:  "store/content.go",
-	text:  "if s.mutations[i].key == w.key {",
-	with:  "if s.mutations[i].key == w.key && false {",
+	text:  "if tx.mutations[i].key == w.key {",
+	with:  "if tx.mutations[i].key == w.key && false {",
 	tests: []string{"./store"},
 }, {
 	name:  "store: a write that repeats the one before it is a change",
-	file:  "store/apply.go",
-	text:  "	if e.repeated {",
-	with:  "	if e.repeated && false {",
+	file:  "store/commit.go",
+	text:  "	if m.repeated {",
+	with:  "	if m.repeated && false {",
 	tests: []string{"./store"},
 }, {
 	name:  "store: an object of a held version is not decoded",

@@ -18,10 +18,10 @@
 //
 // # Concurrency
 //
-// Every function is safe for concurrent use. All waits for a cache share one follower: see
-// [store.View.Follow]. A commit checks the waits for its keys and the waits whose version it
-// reaches, under the lock of the cache's writer. The first wait and the last one also take that lock
-// to follow and to stop, so the end of a context may be noticed one commit late.
+// Every function is safe for concurrent use. A wait follows the cache: see [store.View.Follow]. A
+// commit calls each wait, which compares keys and versions under the lock of the cache's writer. A
+// wait also takes that lock to follow and to stop, so the end of a context may be noticed one commit
+// late.
 //
 // A function that the cache runs under that lock must not wait, or the cache stops for ever, even
 // after the deadline of the wait. These functions are followers, KeyFuncs, index functions, the

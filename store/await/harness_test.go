@@ -3,6 +3,9 @@ package await
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,10 +20,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// podCache counts its followers.
+// podCache knows the waits that follow it.
 type podCache struct {
 	*store.Cache[*corev1.Pod]
-	following atomic.Int64
+	mu        sync.Mutex // guards following
+	following map[*waiter[*corev1.Pod]]bool
 	reads     atomic.Int64 // calls of Get
 	// beforeFollow runs between the first check of a wait and its Follow, if set.
 	beforeFollow func()
@@ -30,9 +34,25 @@ func (c *podCache) Follow(follower store.Follower[*corev1.Pod]) func() {
 	if c.beforeFollow != nil {
 		c.beforeFollow()
 	}
-	stop := c.Cache.Follow(follower)
-	c.following.Add(1)
-	return func() { stop(); c.following.Add(-1) }
+	w := follower.(*waiter[*corev1.Pod])
+	stop := c.Cache.Follow(w)
+	c.follows(w, true)
+	return func() { stop(); c.follows(w, false) }
+}
+
+func (c *podCache) follows(w *waiter[*corev1.Pod], now bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.following[w] = now; !now {
+		delete(c.following, w)
+	}
+}
+
+// waits returns the waits that follow the cache.
+func (c *podCache) waits() []*waiter[*corev1.Pod] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.following))
 }
 
 func (c *podCache) Get(key store.Key) (*corev1.Pod, bool) {
@@ -40,7 +60,12 @@ func (c *podCache) Get(key store.Key) (*corev1.Pod, bool) {
 	return c.Cache.Get(key)
 }
 
-func newPods() *podCache { return &podCache{Cache: store.New(store.ObjectKey[*corev1.Pod])} }
+func newPods() *podCache {
+	return &podCache{
+		Cache:     store.New(store.ObjectKey[*corev1.Pod]),
+		following: make(map[*waiter[*corev1.Pod]]bool),
+	}
+}
 
 // openWith returns a cache that was listed at a resource version.
 func openWith(t *testing.T, resourceVersion string, objects ...*corev1.Pod) *podCache {
@@ -51,22 +76,11 @@ func openWith(t *testing.T, resourceVersion string, objects ...*corev1.Pod) *pod
 }
 
 // waitsOf returns the number of waits for a cache.
-func waitsOf(c *podCache) int {
-	hubs.Lock()
-	defer hubs.Unlock()
-	h, ok := hubs.of[any(c)].(*hub[*corev1.Pod])
-	if !ok {
-		return 0
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.all)
-}
+func waitsOf(c *podCache) int { return len(c.waits()) }
 
 // checkQuiet fails if a wait that ended still follows the cache.
 func checkQuiet(t *testing.T, c *podCache) {
 	t.Helper()
-	require.Zero(t, c.following.Load())
 	require.Zero(t, waitsOf(c))
 }
 

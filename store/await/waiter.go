@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// waiter waits until a condition is true. The hub of its cache calls check.
+// waiter waits until a condition is true. It follows its cache meanwhile, so it sees each commit, under
+// the lock of the cache's writer, and needs no lock of its own. Each wait is a follower by itself: a
+// commit calls all of them, and nearly all return after a few comparisons.
 type waiter[T any] struct {
 	cache Cache[T]
 	// key is the key of the object in the cache; zero if the caller waits for a version only.
@@ -23,30 +25,16 @@ type waiter[T any] struct {
 	// behind is the partition that an error describes: the first one that the last check found
 	// behind, or a dropped one.
 	behind *store.Partition[T]
-	check  func() (bool, error)
+	check  func() (bool, error) // the condition; an error ends the wait as well
+	over   bool
 	ended  chan error // has the result of check
-
-	// The fields below are of the hub. queue has the waiter at index until its version is reached;
-	// it is nil if the waiter is not queued.
-	keys  [2]store.Key
-	queue *byVersion[T]
-	index int
 }
 
 // part is the progress of a partition.
 type part struct {
-	version          string // at the last check
-	commits          int    // of the partition that the hub had seen then
-	reached, lowered bool
-}
-
-// versionAt returns the version of the partition before a commit. A check may have seen that commit
-// before the hub did.
-func (p *part) versionAt(before progress) string {
-	if p.commits == before.commits {
-		return p.version
-	}
-	return before.version
+	version string // after the last commit that the waiter has seen
+	reached bool   // at some time
+	lowered bool   // by a list, before it reached
 }
 
 func newWaiter[T any](cache Cache[T], key store.Key, version store.Version) *waiter[T] {
@@ -67,15 +55,70 @@ func (w *waiter[T]) wait(ctx context.Context, check func() (bool, error)) error 
 		return w.failed(context.Cause(ctx))
 	}
 	w.check = check
-	leave := join(w)
+	stop := w.cache.Follow(w)
 	var err error
 	select {
 	case err = <-w.ended:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	leave()
+	stop()
 	return w.failed(err)
+}
+
+// Start implements [store.Follower]. Commits may have come since the first check.
+func (w *waiter[T]) Start(*store.Snapshot[T]) {
+	for p, one := range w.parts {
+		one.lowered = lower(w.versionOf(p), one.version)
+	}
+	w.checkAgain()
+}
+
+// Commit implements [store.Follower].
+func (w *waiter[T]) Commit(commit *store.Commit[T]) {
+	if w.over {
+		return
+	}
+	p, version := commit.Partition, commit.ResourceVersion
+	if p != nil {
+		version = p.ResourceVersion()
+	}
+	one := w.parts[p]
+	if one != nil && commit.Origin == store.List {
+		one.lowered = one.lowered || lower(commit.ObservedVersion, one.version)
+	}
+	if w.concerns(commit, one, version) {
+		w.checkAgain()
+	}
+	if one != nil {
+		one.version = version
+	}
+}
+
+// concerns reports whether a commit may change the result of check. one is the part of the commit's
+// partition, which is at a version now; nil if the waiter does not know it.
+func (w *waiter[T]) concerns(commit *store.Commit[T], one *part, version string) bool {
+	for i := range commit.Changes {
+		if key := commit.Changes[i].Key; key == w.key || key == w.inCluster {
+			return true
+		}
+	}
+	p := commit.Partition
+	switch {
+	case commit.Origin == store.List, p == nil && commit.ObservedVersion == "": // a drop, or a deletion by key
+		return true
+	case one == nil: // a new partition: it may be the one of the object, or one more to wait for
+		return p != nil && (w.key == store.Key{} || w.parts[nil] != nil)
+	}
+	return !one.reached && version != "" && !lower(version, w.version.ResourceVersion)
+}
+
+// checkAgain runs in the lock of the writer.
+func (w *waiter[T]) checkAgain() {
+	if done, err := w.check(); done || err != nil {
+		w.over = true
+		w.ended <- err
+	}
 }
 
 // errVersionLowered means that the cache may never reach the version: the server went back to an older
