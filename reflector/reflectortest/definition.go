@@ -12,7 +12,7 @@ import (
 
 // WithDefinition serves the resource of a CustomResourceDefinition, from its manifest in JSON or
 // YAML, so a test uses the file that the cluster gets. The server takes from it the names, the
-// scope, the status subresource, and the schema with its defaults: see [Resource]. It serves all
+// scope, the status subresource, the selectable fields, and the schema with its defaults: see [Resource]. It serves all
 // versions that the manifest serves, each as a collection of its own. The prototype belongs to the
 // storage version. The server does not validate objects by the schema, and does not prune unknown
 // fields. An invalid manifest is an error of [NewServer].
@@ -43,10 +43,11 @@ type definition struct {
 }
 
 type definedVersion struct {
-	Name            string
-	Served, Storage bool
-	Subresources    struct{ Status *struct{} }
-	Schema          struct{ OpenAPIV3Schema json.RawMessage }
+	Name             string
+	Served, Storage  bool
+	SelectableFields []struct{ JSONPath string }
+	Subresources     struct{ Status *struct{} }
+	Schema           struct{ OpenAPIV3Schema json.RawMessage }
 }
 
 func parseDefinition(manifest []byte, prototype metav1.Object) ([]Resource, error) {
@@ -74,6 +75,9 @@ func parseDefinition(manifest []byte, prototype metav1.Object) ([]Resource, erro
 			Group: d.Spec.Group, Version: v.Name, Kind: names.Kind, Plural: names.Plural, Singular: names.Singular,
 			ShortNames: names.ShortNames, Categories: names.Categories, Namespaced: d.Spec.Scope == "Namespaced",
 			Status: v.Subresources.Status != nil, Schema: v.Schema.OpenAPIV3Schema,
+		}
+		for _, f := range v.SelectableFields {
+			r.selectable = append(r.selectable, f.JSONPath)
 		}
 		if v.Storage {
 			r.Prototype = prototype

@@ -82,7 +82,8 @@
 //   - managedFields before an object's first server-side apply. Until then the object keeps the
 //     managedFields that it was written with.
 //   - Table output, YAML other than in an apply, CBOR, compression, pretty printing, websockets, OpenAPI, HTTP/2 and TLS.
-//   - Field selectors on anything but metadata.name and metadata.namespace.
+//   - Field selectors of alpha and beta versions, but for metadata.name and metadata.namespace, and of
+//     [Resource].
 //   - Waiting: a get, a list and a watch-list at a version in the future are refused at once. The
 //     real server waits three seconds first. Both servers accept a plain watch from a future
 //     version: it waits silently until the version is passed.

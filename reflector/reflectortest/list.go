@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -34,7 +33,7 @@ func (c *call) listOptions() (*internalversion.ListOptions, error) {
 	}
 	if opts.FieldSelector != nil {
 		var err error
-		if opts.FieldSelector, err = opts.FieldSelector.Transform(runtime.DefaultMetaV1FieldSelectorConversion); err != nil {
+		if opts.FieldSelector, err = opts.FieldSelector.Transform(c.resource.convertField); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	}

@@ -28,8 +28,8 @@ const (
 	forms
 )
 
-// record is one version of an object. It is immutable except for the encodings, which are made at
-// their first use and shared by all readers.
+// record is one version of an object. It is immutable except for the encodings and the selectable
+// fields, which are made at their first use and shared by all readers.
 type record struct {
 	resource  *resource
 	key       string
@@ -45,6 +45,8 @@ type record struct {
 	// a registered one.
 	stored  []byte
 	encoded [forms]atomic.Pointer[[]byte]
+	// selected is made at the first field selector.
+	selected atomic.Pointer[fields.Set]
 }
 
 // newRecord stores obj at a version, and sets the version in obj. Version 0 means no version, for
@@ -194,7 +196,7 @@ func (s selection) matches(rec *record) bool {
 	if s.labels != nil && !s.labels.Matches(rec.labels) || !s.shards.matches(rec) {
 		return false
 	}
-	return s.fields == nil || s.fields.Matches(fields.Set{"metadata.name": rec.name, "metadata.namespace": rec.namespace})
+	return s.fields == nil || s.fields.Matches(rec.selectableFields())
 }
 
 // selects reports whether the selection has a label or field selector.

@@ -41,6 +41,8 @@ type Resource struct {
 	// *unstructured.Unstructured.
 	Prototype metav1.Object
 
+	selectable []string // paths of the definition's selectableFields
+
 	// structural parses Schema once for all servers with the option.
 	structural func() (*structural, error)
 }
@@ -58,6 +60,7 @@ type resource struct {
 	orphans          bool // a deletion without a policy orphans the dependents
 	uncollected      bool // the garbage collector ignores the kind, and a deletion has no policy
 
+	selectable    selectable // of a field selector
 	admissions    []*admission
 	shape         *structural                            // nil for a built-in kind or one without a schema
 	kinds         *kinds                                 // of the registry
@@ -136,6 +139,7 @@ func newRegistry(custom []Resource) (*registry, error) {
 			orphans:          b.Orphans,
 			uncollected:      b.Uncollected,
 		}
+		r.selectable = builtinSelectable[r.gvk()]
 		if types[r.gvk()] == nil && b.Unannounced {
 			continue // an older client-go lacks the newest API versions
 		}
@@ -157,7 +161,7 @@ func newRegistry(custom []Resource) (*registry, error) {
 		}
 		// A custom resource always counts generations, and an update always needs a resource
 		// version.
-		r := &resource{Resource: c, tracksGeneration: true, versionRequired: true}
+		r := &resource{Resource: c, tracksGeneration: true, versionRequired: true, selectable: customSelectable(c.selectable)}
 		if c.structural != nil {
 			if r.shape, err = c.structural(); err != nil {
 				return nil, fmt.Errorf("reflectortest: schema of %s: %w", c.Plural, err)

@@ -39,6 +39,7 @@ var Gadgets = []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomReso
 "spec":{"group":"conformance.example.com","scope":"Namespaced",
 "names":{"plural":"gadgets","singular":"gadget","kind":"Gadget","listKind":"GadgetList"},
 "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+"selectableFields":[{"jsonPath":".spec.size"},{"jsonPath":".spec.plain"}],
 "schema":{"openAPIV3Schema":{"type":"object","properties":{
 "spec":{"type":"object","default":{},"properties":{
 "size":{"type":"integer","default":3},
