@@ -46,6 +46,20 @@ func TestNamesThatTheServerGeneratesAreTheSameInAllRuns(t *testing.T) {
 	assert.NotContains(t, found[0].Line, "run-*-*#", "the name of the parent is a star and a number in lines")
 }
 
+func TestNamesThatFollowFromAUIDAreTheSameInAllRuns(t *testing.T) {
+	derived := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		fresh := child(p)
+		fresh.Name = p.Name + "-" + string(p.UID)[:8]
+		_, err := c.CoreV1().ServiceAccounts("default").Create(ctx, fresh, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+	again := []Step{Create(parent("color", "red")), Delete(parent()), Create(parent("color", "red"))}
+	assert.Empty(t, Find(t, Scenario{Operator: derived, Steps: again}))
+}
+
 func TestADryRunIsNoWrite(t *testing.T) {
 	dry := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
 		fresh := child(p)

@@ -93,7 +93,7 @@ const bookmarkInterval = 4 * time.Minute
 const collectEvery = 5 * time.Second
 
 func newWorld(t *testing.T, s *Scenario, dog *watchdog, undisturbed *result, line schedule) *world {
-	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(bookmarkInterval)}, s.Server...)
+	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(bookmarkInterval), reflectortest.WithStableUIDs()}, s.Server...)
 	return &world{
 		scenario: s, schedule: line, undisturbed: undisturbed, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), watchdog: dog,
 		result:  &result{after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}, removed: map[string]int{}},

@@ -20,7 +20,8 @@ type options struct {
 	// admissions are *admission, whose type would bring the trees of the stored objects into each
 	// package that has an option: its users would compile them.
 	admissions []any
-	defaults   bool  // of built-in kinds
+	defaults   bool // of built-in kinds
+	stableUIDs bool
 	err        error // of WithDefinition
 }
 
@@ -38,6 +39,12 @@ func WithHistory(n int) Option { return optionFunc(func(o *options) { o.history 
 func WithBookmarkInterval(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.bookmarkInterval = d })
 }
+
+// WithStableUIDs derives the UID of an object from its resource, its namespace, its name or
+// generateName, and how often the server has created such an object. A program that takes a part of
+// a UID into a name, as some operators do, then makes the same names in each run. UIDs are random by
+// default, because objects of two servers must not share one.
+func WithStableUIDs() Option { return optionFunc(func(o *options) { o.stableUIDs = true }) }
 
 // WithWatchTimeout sets the duration of a watch without timeoutSeconds. The default is a random
 // duration between 30 and 60 minutes, as in the real server.

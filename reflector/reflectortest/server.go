@@ -48,6 +48,9 @@ type Server struct {
 	// uncollected means that something has changed since the last pass of the garbage collector, or
 	// in it.
 	uncollected bool
+	// created has how often an object of a resource and a name was created. It is nil without
+	// WithStableUIDs.
+	created map[string]int
 	// linked is the memory of the last pass for the next one.
 	linked []*record
 	// garbage gets a value at a change. It is nil without WithGarbageCollection, and never replaced.
@@ -81,6 +84,9 @@ func NewServer(opts ...Option) (*Server, error) {
 	}
 	s.running, s.stop = context.WithCancel(context.Background())
 	s.journal.init()
+	if o.stableUIDs {
+		s.created = map[string]int{}
+	}
 	if o.collects {
 		s.garbage = make(chan struct{}, 1)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -459,4 +461,25 @@ func TestAPageFromTheFutureIsTooLargeAndNotExpired(t *testing.T) {
 		require.ErrorContains(t, err, "Too large resource version: 4, current: 3")
 		require.True(t, apierrors.IsTimeout(err))
 	})
+}
+
+func TestStableUIDsFollowFromNamesAndCounts(t *testing.T) {
+	create := func(opts ...reflectortest.Option) (uids []types.UID) {
+		s := reflectortest.Start(t, opts...)
+		generated := configMap("")
+		generated.GenerateName = "b-"
+		for _, o := range []*corev1.ConfigMap{configMap("a"), configMap("b"), generated, generated.DeepCopy()} {
+			require.NoError(t, s.Create(o))
+			uids = append(uids, o.UID)
+		}
+		require.Error(t, s.Create(configMap("a")), "a creation that fails does not count")
+		require.NoError(t, s.Delete(configMap("a")))
+		again := configMap("a")
+		require.NoError(t, s.Create(again))
+		return append(uids, again.UID)
+	}
+	stable := create(reflectortest.WithStableUIDs())
+	require.Equal(t, stable, create(reflectortest.WithStableUIDs()))
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(stable))), 5, "each object has its own")
+	require.NotEqual(t, stable, create())
 }

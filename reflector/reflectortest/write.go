@@ -2,6 +2,8 @@ package reflectortest
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -131,7 +134,7 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 	if err := s.fillBuiltin(res, obj); err != nil { // a Namespace has its name as a default
 		return nil, err
 	}
-	obj.SetUID(uuid.NewUUID())
+	obj.SetUID("")
 	obj.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
@@ -147,9 +150,24 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 		return nil, apierrors.NewAlreadyExists(res.gr(), obj.GetName())
 	}
 	if w.dryRun {
+		obj.SetUID(uuid.NewUUID())
 		return newRecord(res, obj, 0)
 	}
+	obj.SetUID(s.newUIDLocked(res, obj))
 	return s.commitLocked(res, nil, obj, w.author(w.applied))
+}
+
+// newUIDLocked makes the UID of an object that is about to be stored. It needs mu.
+func (s *Server) newUIDLocked(res *resource, obj object) types.UID {
+	if s.created == nil {
+		return uuid.NewUUID()
+	}
+	// A generated name differs from run to run, but its prefix does not.
+	name := fmt.Sprintf("%s %q %q", res.gr(), obj.GetNamespace(), cmp.Or(obj.GetGenerateName(), obj.GetName()))
+	s.created[name]++
+	b := sha1.Sum(fmt.Appendf(nil, "%s %d", name, s.created[name]))
+	b[6], b[8] = b[6]&0x0f|0x50, b[8]&0x3f|0x80 // the version and the variant of RFC 9562
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16]))
 }
 
 // fillBuiltin sets the defaults of a built-in kind, if the server has the option.
