@@ -86,13 +86,13 @@
 //     reflector gives that watch up after five seconds. If resources share a mapper
 //     ([client.WithRESTMapper]), Run may also wait for discovery requests that another resource
 //     makes through it.
-//   - reflector-R9: A recording (package record) never ends the reflector. The reflector waits for
-//     the writer only at the end of Run, for at most five seconds. If the recording ends before the
-//     reflector does, the reflector reports that, and the written part can be replayed. The
-//     recording omits the data of Secrets unless the program asks for it.
-//   - reflector-R10: A replay of a recording reproduces the commits of the recorded reflector, in
-//     their order. If the reflector makes a request that is not in the recording, it receives a
-//     DifferenceError.
+//   - reflector-R9: A recording (package record) never ends or delays a program's requests. Only the
+//     recorder's Close waits for the writer, for at most five seconds. If the recording ends before
+//     that, Close reports it, and the written part can be replayed. The recording omits the data of
+//     Secrets.
+//   - reflector-R10: A replay of a recording reproduces the changes that the recorded reflector
+//     committed, in their order. If the reflector makes a request that is not in the recording, it
+//     receives a DifferenceError.
 //   - reflector-R11: With [WithShard] the store receives exactly the objects of the reflector's
 //     shards. This holds whether the server supports shard selectors, ignores them, refuses them,
 //     or changes its behaviour, and after a resume without a list. A [client.Resource] drops

@@ -120,15 +120,11 @@ func (l *life) live(t *testing.T) error {
 			return err
 		}
 	}
-	opts := []reflector.Option{reflector.WithPageSize(l.pageSize), reflector.WithShard(l.shard())}
-	if !l.watchList {
-		opts = append(opts, reflector.WithoutWatchList())
-	}
 	l.store = store.New(store.ObjectKey[*corev1.ConfigMap])
 	if l.follow != nil {
 		defer l.store.Follow(l.follow)()
 	}
-	r, err := l.reflector(opts)
+	r, err := l.reflector(l.options())
 	if err != nil {
 		return err
 	}
@@ -160,19 +156,36 @@ func (l *life) live(t *testing.T) error {
 	return err
 }
 
+func (l *life) options() []reflector.Option {
+	opts := []reflector.Option{reflector.WithPageSize(l.pageSize), reflector.WithShard(l.shard())}
+	if !l.watchList {
+		opts = append(opts, reflector.WithoutWatchList())
+	}
+	return opts
+}
+
 // shard returns what the reflector has of the objects.
 func (l *life) shard() store.Shard { return store.Shards(store.ByUID, l.shards)[0] }
 
 func (l *life) reflector(opts []reflector.Option) (*reflector.KubernetesResourceReflector[*corev1.ConfigMap], error) {
-	clientset, err := kubernetes.NewForConfig(l.server.Config())
+	config := l.server.Config()
+	if l.recorder != nil {
+		config.Wrap(l.recorder.Wrap)
+	}
+	return l.reflectorOf(config, opts)
+}
+
+// reflectorOf returns a reflector with the life's client.
+func (l *life) reflectorOf(config *rest.Config, opts []reflector.Option) (*reflector.KubernetesResourceReflector[*corev1.ConfigMap], error) {
+	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	if l.client == "generated" {
-		return reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), l.recorder), l.store, opts...), nil
+		return reflector.New(clientset.CoreV1().ConfigMaps("default"), l.store, opts...), nil
 	}
-	resource, err := clientFor(l.client, l.server.Config(), clientset)
-	return reflector.New(record.Client(resource, l.recorder), l.store, opts...), err
+	resource, err := clientFor(l.client, config, clientset)
+	return reflector.New(resource, l.store, opts...), err
 }
 
 // clientFor returns one of our clients.

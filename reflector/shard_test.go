@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
-	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -271,14 +270,4 @@ func TestShardsDecideWhatIsSelected(t *testing.T) {
 	assert.True(t, r.Selects(&metav1.ObjectMeta{Namespace: high}))
 	assert.False(t, r.Selects(&metav1.ObjectMeta{Namespace: low}))
 	assert.Empty(t, reflector.New(resource, s, reflector.WithShard(store.Shard{})).Shards())
-}
-
-type makeReflector func(*store.Cache[*corev1.ConfigMap], *record.Recorder, ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap]
-
-func resourceOf(t *testing.T, server *reflectortest.Server, opts ...client.ResourceOption) makeReflector {
-	resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "", opts...)
-	require.NoError(t, err)
-	return func(s *store.Cache[*corev1.ConfigMap], to *record.Recorder, opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
-		return reflector.New(record.Client(resource, to), s, opts...)
-	}
 }

@@ -295,13 +295,14 @@ func live(t *testing.T, pods *informer.Informer[*corev1.Pod], happens func(step,
 func recordTour(t *testing.T) (text string, recording []byte) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t, reflectortest.WithBookmarkInterval(time.Minute))
-		clientset, err := kubernetes.NewForConfig(server.Config())
-		require.NoError(t, err)
 		var file bytes.Buffer
 		recorder := record.NewRecorder(&file)
-		pods := informer.New(record.Client(clientset.CoreV1().Pods("default"), recorder))
-		text = live(t, pods, func(s step, n int) error { return s.happens(server, n) })
-		require.NoError(t, recorder.Err())
+		config := server.Config()
+		config.Wrap(recorder.Wrap)
+		clientset, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		text = live(t, informer.New(clientset.CoreV1().Pods("default")), func(s step, n int) error { return s.happens(server, n) })
+		require.NoError(t, recorder.Close())
 		recording = file.Bytes()
 	})
 	return text, recording
@@ -310,11 +311,13 @@ func recordTour(t *testing.T) (text string, recording []byte) {
 // replay returns the diary of a recording.
 func replay(t *testing.T, recording []byte) (text string) {
 	synctest.Test(t, func(t *testing.T) {
-		client, err := record.NewReplay[*corev1.Pod](bytes.NewReader(recording))
+		replay, err := record.NewReplay(bytes.NewReader(recording))
 		require.NoError(t, err)
-		text = live(t, informer.New(client), func(step, int) error { return nil })
-		<-client.Done()
-		require.NoError(t, client.Err())
+		clientset, err := kubernetes.NewForConfig(replay.Config())
+		require.NoError(t, err)
+		text = live(t, informer.New(clientset.CoreV1().Pods("default")), func(step, int) error { return nil })
+		<-replay.Done()
+		require.NoError(t, replay.Err())
 	})
 	return text
 }

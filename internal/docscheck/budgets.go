@@ -41,7 +41,7 @@ var budgets = map[string]exports{
 	"store/guard":                         {9, 8},
 	"store/persist":                       {27, 26},
 	"store/storetest":                     {5, 6}, // RunBatches fails without batches, where Run skipped them
-	"reflector/record":                    {27, 17},
+	"reflector/record":                    {15, 14},
 	"reflector/client":                    {40, 17}, // DiscoveryError, with Unwrap; write needs GetJSON
 	"informer/clientgo/factory":           {15, 0},
 }

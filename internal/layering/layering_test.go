@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 
 	"reflector/mapper": {},
 	"reflector/client": {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source"},
-	"reflector/record": {"store", "reflector", "reflector/client", "internal/wire", "internal/wire/decode"},
+	"reflector/record": {"store"},
 	"controller/reconcile": {
 		"store", "eventqueue", "reflector", "informer", "controller", "controller/internal/failure", "internal/wire", "internal/wire/decode",
 	},

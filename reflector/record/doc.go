@@ -1,13 +1,36 @@
-// Package record writes the answers that a reflector receives to a file, and replays them.
+// Package record writes what an API server answers to a program into a file, and answers a program
+// from such a file, so that a failure of production becomes a test.
 //
-// [Client] puts a [Recorder] in front of any client. [NewReplay] makes a client from the file, so
-// that a failure of production becomes a test:
+// A [Recorder] is a transport around that of any [rest.Config]. It records the requests of all
+// clients of that config, whether they are those of this module, of client-go or of
+// controller-runtime:
 //
-//	pods := informer.New(record.Client(clientset.CoreV1().Pods("default"), record.NewRecorder(file)))
-//	...
-//	replay, err := record.NewReplay[*corev1.Pod](file)
-//	r := reflector.New(replay, store.New(store.ObjectKey[*corev1.Pod]))
+//	recorder := record.NewRecorder(file)
+//	config.Wrap(recorder.Wrap)
+//	...                    // the program
+//	err := recorder.Close() // why the recording is not complete, or nil
 //
-// Both are sources in front of other sources, so reflectors and informers work with them as with
-// every client. The guarantees reflector-R9 and reflector-R10 are about them.
+// A [Replay] is the transport of a config without a server. The same program, with the same set-up,
+// receives the same answers and events at the same times after its first request:
+//
+//	replay, err := record.NewReplay(file)
+//	config := replay.Config()
+//
+// In a testing/synctest bubble, hours of a recording take no time.
+//
+// The guarantees reflector-R9 and reflector-R10 are about this package.
+//
+// # What is recorded
+//
+// A recording has lists, watches with their events, reads of single objects, and discovery, each
+// with its time, and failures of all of them. Writes and subresources, such as logs, pass the
+// recorder without a trace, and a replay refuses them with [ErrNotRecorded]. The recorder asks the
+// server for JSON, also if the client would rather have protobuf, because it masks the data of
+// Secrets: see [Recorder].
+//
+// # Code
+//
+// recorder.go has the transport and its buffer, write.go what the buffer's goroutine makes of the
+// bytes, recording.go the format of the file, request.go what counts as the same request, replay.go
+// how a request finds its answer, and answer.go how the answer arrives in time.
 package record

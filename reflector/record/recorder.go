@@ -1,281 +1,245 @@
 package record
 
 import (
-	"encoding/json"
+	"bytes"
+	"context"
 	"errors"
-	"fmt"
 	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/kubereflector/kubereflector/internal/masking"
-	"github.com/kubereflector/kubereflector/internal/wire/stream"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
-	"github.com/kubereflector/kubereflector/store"
 )
 
 var (
-	// ErrRecorderTaken means that a [Recorder] was given to a second reflector, such as the
-	// reflector of another scope of an informer.
-	ErrRecorderTaken = errors.New("recorder records another reflector: give each one of its own")
-
-	// ErrRecorderBehind means that a recording ended because its buffer exceeded
-	// [WithRecorderBuffer].
-	ErrRecorderBehind = errors.New("recording ended: its writer is too slow; give it a larger buffer by WithRecorderBuffer, or a faster writer")
+	// ErrRecorderBehind means that a recording ended because more than 256 MiB waited for its
+	// writer. A list counts from its first byte to its last.
+	ErrRecorderBehind = errors.New("recording ended: more than 256 MiB wait for its writer; give it a faster one, or let clients list in pages")
 
 	// ErrRecorderStuck means that the recording's writer did not return within five seconds after
-	// the end of the reflector.
+	// [Recorder.Close] was called.
 	ErrRecorderStuck = errors.New("recording ended: its writer does not return")
+
+	errNoWriter = errors.New("recording has no writer")
 )
 
-// DefaultRecorderBuffer is the default size of a recorder's buffer, in bytes.
-const DefaultRecorderBuffer = 64 << 20
+const (
+	maxHeld      = 256 << 20
+	closeTimeout = 5 * time.Second
+)
 
-// Recorder records the requests of one reflector and the responses to them: lists, watches, events,
-// bookmarks and failures, each with its time. [NewReplay] reads the recording.
+// Recorder records the requests of a program that read, and the answers to them: lists, watches,
+// events, bookmarks and failures, each with its time. [NewReplay] reads the recording.
 //
-// A recording is text, with one JSON object a line. The first line describes the recording. Objects
-// are written as T encodes them to JSON, and T must be able to decode that JSON. For an undecodable
-// object the recording has the name, the version and the error.
+// A recording is text, with one JSON object a line. The values of Secrets are masked in it: those of
+// the resource of Kubernetes, of resources with "secret" in their names, and of Secrets within other
+// objects. Strings become "redacted", which is also valid base64, numbers become 0 and booleans
+// false, so that a client can still decode the objects. Of an answer that is not JSON the
+// recording has only the status and the content type.
 //
-// The reflector does not wait for the writer. Received data goes through a buffer to a goroutine
-// that runs as long as Run. If the buffer is full or a write fails, the recording ends, because a
-// recording with gaps cannot be replayed. The reflector then logs a [*reflector.Error] with
-// "record", calls the error handler of [reflector.WithErrorHandler], and goes on. Err
-// returns the reason. Run writes the rest of the buffer before it returns.
-//
-// A recorded reflector does more work. The goroutine of Run encodes each object. A relist also
-// decodes objects that the store already has.
+// No client waits for the writer. What it receives goes through a buffer to a goroutine that runs
+// while there is something to write. If the buffer is full, or a write fails, the recording ends,
+// because a recording with gaps cannot be replayed; the clients go on.
 //
 // All methods may be called from any goroutine.
 type Recorder struct {
 	to    io.Writer
-	limit int
-	masks masking.Mask
+	limit int // for held
+	done  chan struct{}
 
-	mu sync.Mutex // protects the fields below
-	// owner is the recorded reflector.
-	owner   any
-	began   time.Time
-	waiting []byte // buffered output
-	wake    chan struct{}
-	err     error // the error that ended the recording
-	told    bool  // whether untold has returned err
+	mu      sync.Mutex // protects the fields below
+	began   time.Time  // the time of the first request
+	last    int        // the last number of a request
+	waiting []frame
+	held    int           // bytes of waiting, and of what the writing goroutine cannot write yet
+	idle    chan struct{} // closed at the end of the writing goroutine; nil if there is none
+	over    bool          // nothing more is recorded
+	err     error         // why
+
+	// unfinished are the answers whose end was not written. They belong to the writing goroutine.
+	unfinished map[int]*unfinished
 }
 
-// RecorderOption configures a [Recorder].
-type RecorderOption interface{ applyRecorder(*Recorder) }
-
-type recorderOptionFunc func(*Recorder)
-
-func (f recorderOptionFunc) applyRecorder(r *Recorder) { f(r) }
-
-// NewRecorder returns a recorder for [Client]. At most one goroutine at a time calls the
-// writer. The recorder does not close the writer. A nil writer ends the recording at once.
-func NewRecorder(to io.Writer, opts ...RecorderOption) *Recorder {
-	r := &Recorder{to: to, limit: DefaultRecorderBuffer, masks: masking.Mask{Instead: redact}}
-	if source.IsNil(to) {
-		r.err = errNoWriter
-	}
-	for _, opt := range opts {
-		opt.applyRecorder(r)
+// NewRecorder returns a recorder. At most one goroutine at a time calls the writer, and the recorder
+// does not close it. A nil writer ends the recording at once.
+func NewRecorder(to io.Writer) *Recorder {
+	r := &Recorder{to: to, limit: maxHeld, done: make(chan struct{})}
+	if to == nil {
+		r.over, r.err = true, errNoWriter
+		close(r.done)
 	}
 	return r
 }
 
-var errNoWriter = errors.New("recording has no writer")
+// Wrap returns a transport that records what another one answers. It is for [rest.Config.Wrap]. A
+// recorder may wrap the transports of several configs, as long as they are of one server.
+func (r *Recorder) Wrap(to http.RoundTripper) http.RoundTripper { return transport{to, r} }
 
-// WithRecorderMasked masks fields of all objects, by JSON pointers (RFC 6901) such as
-// "/spec/password". If a field has fields itself, the recorder masks each value in it, including
-// the elements of lists. Strings become "redacted", which is also valid base64. Numbers become 0
-// and booleans false. T can therefore still decode the objects, unless it expects a special format
-// such as a time.
-func WithRecorderMasked(pointers ...string) RecorderOption {
-	return recorderOptionFunc(func(r *Recorder) {
-		for _, pointer := range pointers {
-			r.masks.Paths = append(r.masks.Paths, masking.Path(pointer))
-		}
-	})
-}
+// Done returns a channel that is closed when nothing more is recorded. Err tells why.
+func (r *Recorder) Done() <-chan struct{} { return r.done }
 
-// WithRecordedSecrets records the data of Secrets, and the beginning of responses that could not be
-// read. Without this option the recorder masks them, as [WithRecorderMasked] does. It recognizes
-// the Secret of Kubernetes, your own Secret type, and a type that contains a Secret. With this
-// option, protect the file like the Secrets.
-func WithRecordedSecrets() RecorderOption {
-	return recorderOptionFunc(func(r *Recorder) { r.masks.ShowSecrets = true })
-}
-
-// WithRecorderBuffer sets the size of the buffer in bytes. The writer may hold as many bytes again.
-// An empty buffer accepts one frame of any size. The default is [DefaultRecorderBuffer], also if
-// bytes is not positive.
-func WithRecorderBuffer(bytes int) RecorderOption {
-	return recorderOptionFunc(func(r *Recorder) {
-		if bytes > 0 {
-			r.limit = bytes
-		}
-	})
-}
-
-// redact returns the recorded replacement for a value.
-func redact(value any) any {
-	switch value.(type) {
-	case string:
-		return "redacted"
-	case json.Number:
-		return json.Number("0")
-	case bool:
-		return false
-	}
-	return value
-}
-
-// Err returns the reason why the recording ended before its reflector: [ErrRecorderBehind],
-// [ErrRecorderStuck], the writer's error, or an encoding error. It is nil for a complete recording.
+// Err returns the reason why the recording ended before Close: [ErrRecorderBehind], or the error of
+// the writer. It also returns [ErrRecorderStuck]. It is nil for a complete recording, and before.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// claim assigns the recorder to a reflector.
-func (r *Recorder) claim(by any) error {
+// Close ends the recording, writes what is left of it, and returns Err. Close it after the program's
+// clients, because a recording without their end is the one of a killed program: see
+// [ErrRecordingCut].
+func (r *Recorder) Close() error {
+	r.add(frame{Kind: frameStopped})
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.owner != nil && r.owner != by {
-		return ErrRecorderTaken
-	}
-	r.owner = by
-	return nil
-}
-
-// start starts the writing goroutine. stop ends it. The first call also writes head.
-func (r *Recorder) start(head heading) (stop func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err != nil {
-		return func() {}
-	}
-	wake, done := make(chan struct{}, 1), make(chan struct{})
-	r.wake = wake
-	if r.began.IsZero() {
-		r.began = time.Now()
-		head.Began = r.began
-		r.appendLocked(json.Marshal(head))
-	}
-	go func() {
-		defer close(done)
-		for range wake {
-			r.drain()
-		}
-		r.drain()
-	}()
-	return func() {
-		r.mu.Lock()
-		close(r.wake)
-		r.wake = nil
-		r.mu.Unlock()
-		timeout := time.NewTimer(stream.CloseTimeout)
+	idle := r.idle
+	r.mu.Unlock()
+	if idle != nil {
+		timeout := time.NewTimer(closeTimeout)
 		defer timeout.Stop()
 		select {
-		case <-done:
+		case <-idle:
 		case <-timeout.C:
-			r.fail(ErrRecorderStuck)
-		}
-	}
-}
-
-// now returns the offset of the current time; false if the recording has ended.
-func (r *Recorder) now() (offset, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return offset(time.Since(r.began)), r.err == nil
-}
-
-// add appends a frame to the buffer.
-func (r *Recorder) add(f *frame) {
-	line, err := json.Marshal(f)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil {
-		r.appendLocked(line, err)
-	}
-}
-
-func (r *Recorder) appendLocked(line []byte, err error) {
-	switch {
-	case err != nil:
-		r.failLocked(fmt.Errorf("recording ended: %w", err))
-	case len(r.waiting) > 0 && len(r.waiting)+len(line) > r.limit:
-		r.failLocked(ErrRecorderBehind)
-	default:
-		r.waiting = append(append(r.waiting, line...), '\n')
-	}
-	select {
-	case r.wake <- struct{}{}:
-	default: // the writing goroutine is already notified
-	}
-}
-
-// drain writes the buffer.
-func (r *Recorder) drain() {
-	for {
-		r.mu.Lock()
-		text := r.waiting
-		r.waiting = nil
-		r.mu.Unlock()
-		if len(text) == 0 {
-			return
-		}
-		if err := write(r.to, text); err != nil {
-			r.fail(fmt.Errorf("recording ended: %w", err))
 			r.mu.Lock()
-			r.waiting = nil
+			r.endLocked(ErrRecorderStuck)
 			r.mu.Unlock()
-			return
 		}
+	}
+	return r.Err()
+}
+
+// transport records what another transport answers.
+type transport struct {
+	to       http.RoundTripper
+	recorder *Recorder
+}
+
+// WrappedRoundTripper is for client-go, which looks for the transport inside.
+func (t transport) WrappedRoundTripper() http.RoundTripper { return t.to }
+
+func (t transport) RoundTrip(asked *http.Request) (*http.Response, error) {
+	q, ok := requestOf(asked)
+	id := 0
+	if ok {
+		id = t.recorder.add(frame{Kind: frameRequest, request: q})
+	}
+	if id == 0 {
+		return t.to.RoundTrip(asked)
+	}
+	ctx := asked.Context()
+	asked = asked.Clone(ctx)
+	asked.Header.Set("Accept", acceptedJSON(asked.Header.Get("Accept")))
+	asked.Header.Del("Accept-Encoding") // the transport inside then decompresses
+	answer, err := t.to.RoundTrip(asked)
+	if err != nil {
+		t.recorder.end(ctx, id, err)
+		return answer, err
+	}
+	t.recorder.add(frame{
+		Kind: frameAnswer, ID: id, Status: answer.StatusCode,
+		ContentType: answer.Header.Get("Content-Type"), RetryAfter: answer.Header.Get("Retry-After"),
+	})
+	answer.Body = &body{ReadCloser: answer.Body, recorder: t.recorder, ctx: ctx, id: id}
+	return answer, nil
+}
+
+// acceptedJSON returns the media types of JSON among those that a client accepts.
+func acceptedJSON(accepted string) string {
+	var types []string
+	for one := range strings.SplitSeq(accepted, ",") {
+		if one = strings.TrimSpace(one); strings.HasPrefix(one, "application/json") {
+			types = append(types, one)
+		}
+	}
+	if types == nil {
+		return "application/json"
+	}
+	return strings.Join(types, ",")
+}
+
+// body is the body of an answer.
+type body struct {
+	io.ReadCloser
+	recorder *Recorder
+	ctx      context.Context // of the request
+	id       int
+	once     sync.Once // ends the answer
+}
+
+func (b *body) Read(to []byte) (n int, err error) {
+	n, err = b.ReadCloser.Read(to)
+	if n > 0 {
+		b.recorder.add(frame{Kind: frameData, ID: b.id, data: bytes.Clone(to[:n])})
+	}
+	if err != nil {
+		b.once.Do(func() { b.recorder.end(b.ctx, b.id, err) })
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	b.once.Do(func() { b.recorder.end(b.ctx, b.id, context.Canceled) })
+	return b.ReadCloser.Close()
+}
+
+// end records the end of an answer.
+func (r *Recorder) end(ctx context.Context, id int, err error) {
+	switch {
+	case err == io.EOF:
+		r.add(frame{Kind: frameEnded, ID: id})
+	case ctx.Err() != nil || err == context.Canceled:
+		r.add(frame{Kind: frameClosed, ID: id})
+	default:
+		r.add(frame{Kind: frameFailed, ID: id, Failure: failureOf(err)})
 	}
 }
 
-// write writes a whole text. A panic of the writer must not end the program.
-func write(to io.Writer, text []byte) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%w: %v", store.ErrPanic, value)
-		}
-	}()
-	n, err := to.Write(text)
-	if err == nil && n < len(text) {
-		err = io.ErrShortWrite
-	}
-	return err
-}
-
-func (r *Recorder) fail(err error) {
+// add appends a frame to the buffer, and returns its number; 0 if the recording has ended.
+func (r *Recorder) add(f frame) (id int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failLocked(err)
+	if r.over {
+		return 0
+	}
+	if r.began.IsZero() {
+		r.began = time.Now()
+	}
+	if f.At = offset(time.Since(r.began)); f.Kind == frameRequest {
+		r.last++
+		f.ID = r.last
+	}
+	if r.held += len(f.data); r.held > r.limit {
+		r.endLocked(ErrRecorderBehind)
+		return 0
+	}
+	r.waiting = append(r.waiting, f)
+	if f.Kind == frameStopped {
+		r.endLocked(nil)
+	}
+	r.writeLocked()
+	return f.ID
 }
 
-// failLocked ends the recording and appends a last frame with the reason, if it can be encoded.
-func (r *Recorder) failLocked(err error) {
-	if r.err != nil {
+// endLocked ends the recording. The last frame of a recording that ends early has the reason.
+func (r *Recorder) endLocked(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	if r.over {
 		return
 	}
-	r.err = err
-	last, encoding := json.Marshal(frame{At: offset(time.Since(r.began)), Kind: frameLost, Failure: &failureFrame{Text: err.Error()}})
-	if encoding == nil {
-		r.waiting = append(append(r.waiting, last...), '\n')
+	r.over = true
+	close(r.done)
+	if err != nil {
+		r.waiting = append(r.waiting, frame{At: offset(time.Since(r.began)), Kind: frameLost, Failure: &failure{Text: err.Error()}})
+		r.writeLocked()
 	}
 }
 
-// untold returns the error that ended the recording, once.
-func (r *Recorder) untold() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.told {
-		return nil
+// writeLocked starts the writing goroutine, unless it runs.
+func (r *Recorder) writeLocked() {
+	if r.idle == nil {
+		r.idle = make(chan struct{})
+		go r.write()
 	}
-	r.told = r.err != nil
-	return r.err
 }

@@ -27,7 +27,382 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+func paint(name, color string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"color": color}}
+}
+
+// bubble runs a test with a server in a bubble of its own.
+func bubble(t *testing.T, test func(*testing.T, *reflectortest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, reflectortest.Start(t, reflectortest.WithBookmarkInterval(time.Hour))) })
+}
+
+// recorded returns a config whose requests are recorded.
+func recorded(server *reflectortest.Server, recorder *record.Recorder) *rest.Config {
+	config := server.Config()
+	config.Wrap(recorder.Wrap)
+	return config
+}
+
+// made makes a reflector with a client of a config.
+type made[T reflector.Object] func(*rest.Config, *store.Cache[T], ...reflector.Option) *reflector.KubernetesResourceReflector[T]
+
+// generated makes a reflector with a client of a generated clientset.
+func generated(config *rest.Config, objects *store.Cache[*corev1.ConfigMap], opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
+	return reflector.New(kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default"), objects, opts...)
+}
+
+// decoding makes a reflector with one of our clients.
+func decoding(which ...client.ResourceOption) made[*corev1.ConfigMap] {
+	return func(config *rest.Config, objects *store.Cache[*corev1.ConfigMap], opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
+		resource, err := client.ForResource[*corev1.ConfigMap](config, configMapResource, "default", which...)
+		if err != nil {
+			panic(err)
+		}
+		return reflector.New(resource, objects, opts...)
+	}
+}
+
+// running is a reflector that runs until it is stopped.
+func running[T reflector.Object](t *testing.T, r *reflector.KubernetesResourceReflector[T]) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	return func() {
+		cancel()
+		require.NoError(t, <-ended)
+	}
+}
+
+func all[T any](objects *store.Cache[T]) (list []T) {
+	for _, o := range objects.All() {
+		list = append(list, o)
+	}
+	return list
+}
+
+// live lets a reflector live through a few changes, and returns the recording and what the store had
+// at the end.
+func live[T reflector.Object](t *testing.T, server *reflectortest.Server, make made[T], opts ...reflector.Option) (string, []T) {
+	t.Helper()
+	var file bytes.Buffer
+	recorder := record.NewRecorder(&file)
+	objects := store.New(store.ObjectKey[T])
+	r := make(recorded(server, recorder), objects, opts...)
+	require.NoError(t, server.Create(paint("sky", "blue")))
+	require.NoError(t, server.Create(paint("sea", "green")))
+	stop := running(t, r)
+	synctest.Wait()
+	require.NoError(t, server.Update(paint("sky", "grey")))
+	synctest.Wait()
+	server.Inject(reflectortest.LoseHistory().On("watch", "configmaps").Times(1))
+	require.NoError(t, server.Restore(server.ResourceVersion())) // cuts the watch
+	require.NoError(t, server.Delete(paint("sea", "")))
+	<-time.After(time.Minute)
+	require.NoError(t, server.Create(paint("sun", "red")))
+	server.SendBookmarks()
+	synctest.Wait()
+	stop()
+	require.NoError(t, recorder.Close())
+	return file.String(), all(objects)
+}
+
+// replay returns what a store has after a recording was replayed.
+func replay[T reflector.Object](t *testing.T, recording string, make made[T], opts ...reflector.Option) (objects []T) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		replay := open(t, recording)
+		cache := store.New(store.ObjectKey[T])
+		stop := running(t, make(replay.Config(), cache, opts...))
+		<-replay.Done()
+		require.NoError(t, replay.Err(), recording)
+		stop()
+		objects = all(cache)
+	})
+	return objects
+}
+
+// replayed compares what a reflector lives through with its replay.
+func replayed[T reflector.Object](make made[T]) func(*testing.T, ...reflector.Option) {
+	return func(t *testing.T, opts ...reflector.Option) {
+		var recording string
+		var want []T
+		bubble(t, func(t *testing.T, server *reflectortest.Server) { recording, want = live(t, server, make, opts...) })
+		require.Len(t, want, 2)
+		assert.Equal(t, want, replay(t, recording, make, opts...))
+	}
+}
+
+func TestRecordingsOfAllClientsCanBeReplayed(t *testing.T) {
+	for name, test := range map[string]func(*testing.T, ...reflector.Option){
+		"generated": replayed(generated),
+		"JSON":      replayed(decoding(client.WithoutProtobuf())),
+		"protobuf":  replayed(decoding()),
+		"any type": replayed(func(config *rest.Config, objects *store.Cache[metav1.Object], opts ...reflector.Option) *reflector.KubernetesResourceReflector[metav1.Object] {
+			resource, err := client.ForType[metav1.Object](config, configMapResource, &corev1.ConfigMap{})
+			if err != nil {
+				panic(err)
+			}
+			return reflector.New(resource.In("default"), objects, opts...)
+		}),
+		"dynamic": replayed(func(config *rest.Config, objects *store.Cache[*unstructured.Unstructured], opts ...reflector.Option) *reflector.KubernetesResourceReflector[*unstructured.Unstructured] {
+			resource := dynamic.NewForConfigOrDie(config).Resource(configMapResource).Namespace("default")
+			return reflector.New(client.Dynamic(resource), objects, opts...)
+		}),
+		"metadata": replayed(func(config *rest.Config, objects *store.Cache[*metav1.PartialObjectMetadata], opts ...reflector.Option) *reflector.KubernetesResourceReflector[*metav1.PartialObjectMetadata] {
+			resource := metadata.NewForConfigOrDie(config).Resource(configMapResource).Namespace("default")
+			return reflector.New(client.Metadata(resource), objects, opts...)
+		}),
+	} {
+		t.Run(name+", watch-list", func(t *testing.T) { test(t) })
+		t.Run(name+", lists", func(t *testing.T) { test(t, reflector.WithoutWatchList(), reflector.WithPageSize(1)) })
+	}
+}
+
+// broken is a writer that fails after some writes.
+type broken struct {
+	left int
+	err  error
+}
+
+func (b *broken) Write(text []byte) (int, error) {
+	if b.left--; b.left < 0 {
+		return 0, b.err
+	}
+	return len(text), nil
+}
+
+func TestWriterThatFailsEndsTheRecordingAndNotTheReflector(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		full := errors.New("disk is full")
+		recorder := record.NewRecorder(&broken{left: 1, err: full})
+		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
+		r := generated(recorded(server, recorder), maps, reflector.WithRetry(func(error) bool { return false }))
+		stop := running(t, r)
+		for _, name := range []string{"a", "b", "c"} {
+			require.NoError(t, server.Create(paint(name, "red")))
+			synctest.Wait()
+		}
+		assert.Equal(t, 3, maps.Len())
+		<-recorder.Done()
+		require.ErrorIs(t, recorder.Err(), full)
+		assert.NoError(t, r.State().Err)
+		stop()
+		require.ErrorIs(t, recorder.Close(), full)
+	})
+}
+
+func TestNilWriterEndsTheRecordingAtOnce(t *testing.T) {
+	recorder := record.NewRecorder(nil)
+	<-recorder.Done()
+	require.Error(t, recorder.Close())
+}
+
+// The writer panics, and the program goes on.
+func TestWriterThatPanicsEndsTheRecording(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		recorder := record.NewRecorder(panicking{})
+		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
+		require.NoError(t, server.Create(paint("a", "red")))
+		stop := running(t, generated(recorded(server, recorder), maps))
+		synctest.Wait()
+		assert.Equal(t, 1, maps.Len())
+		require.ErrorIs(t, recorder.Err(), store.ErrPanic)
+		stop()
+	})
+}
+
+type panicking struct{}
+
+func (panicking) Write([]byte) (int, error) { panic("no disk") }
+
+func TestWriterThatIsTooSlowEndsTheRecordingWithWhatItHad(t *testing.T) {
+	var text []byte
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		reader, writer := io.Pipe() // without a reader yet
+		recorder := record.NewRecorder(writer)
+		recorder.SetLimit(10_000)
+		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
+		stop := running(t, generated(recorded(server, recorder), maps))
+		synctest.Wait()
+		for range 30 {
+			require.NoError(t, server.Create(paint(fmt.Sprint("n", maps.Len()), strings.Repeat("red", 300))))
+			synctest.Wait()
+		}
+		require.Equal(t, 30, maps.Len(), "the reflector does not wait for the writer")
+		require.ErrorIs(t, recorder.Err(), record.ErrRecorderBehind)
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			text, _ = io.ReadAll(reader)
+		}()
+		stop()
+		require.ErrorIs(t, recorder.Close(), record.ErrRecorderBehind)
+		require.NoError(t, writer.Close())
+		<-read
+	})
+	synctest.Test(t, func(t *testing.T) {
+		replay := open(t, string(text))
+		some := store.New(store.ObjectKey[*corev1.ConfigMap])
+		stop := running(t, generated(replay.Config(), some))
+		<-replay.Done()
+		require.ErrorIs(t, replay.Err(), record.ErrRecordingCut)
+		require.ErrorContains(t, replay.Err(), "256 MiB")
+		assert.NotZero(t, some.Len())
+		assert.Less(t, some.Len(), 30)
+		stop()
+	})
+}
+
+func TestWriterThatDoesNotReturnDoesNotHoldUpTheProgram(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		reader, writer := io.Pipe()
+		defer func() { require.NoError(t, reader.Close()) }()
+		recorder := record.NewRecorder(writer)
+		stop := running(t, generated(recorded(server, recorder), store.New(store.ObjectKey[*corev1.ConfigMap])))
+		synctest.Wait()
+		began := time.Now()
+		stop()
+		assert.Zero(t, time.Since(began))
+		require.ErrorIs(t, recorder.Close(), record.ErrRecorderStuck)
+		assert.Equal(t, 5*time.Second, time.Since(began))
+	})
+}
+
+func TestSecretsAreMasked(t *testing.T) {
+	const secret = "cGFzc3dvcmQ=" // password
+	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "lists": {reflector.WithoutWatchList()}} {
+		t.Run(name, func(t *testing.T) {
+			var file bytes.Buffer
+			secrets := func(config *rest.Config, objects *store.Cache[*corev1.Secret], opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.Secret] {
+				return reflector.New(kubernetes.NewForConfigOrDie(config).CoreV1().Secrets("default"), objects, opts...)
+			}
+			bubble(t, func(t *testing.T, server *reflectortest.Server) {
+				object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s", Labels: map[string]string{"team": "blue"}}, Data: map[string][]byte{"p": []byte("password")}}
+				require.NoError(t, server.Create(object))
+				recorder := record.NewRecorder(&file)
+				config := recorded(server, recorder)
+				kept := store.New(store.ObjectKey[*corev1.Secret])
+				stop := running(t, secrets(config, kept, opts...))
+				synctest.Wait()
+				object.Labels["team"] = "red"
+				require.NoError(t, server.Update(object))
+				synctest.Wait()
+				_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets("default").Get(t.Context(), "s", metav1.GetOptions{})
+				require.NoError(t, err)
+				held, _ := kept.Get(store.Key{Namespace: "default", Name: "s"})
+				assert.Equal(t, "password", string(held.Data["p"]), "the program itself has it")
+				stop()
+				require.NoError(t, recorder.Close())
+			})
+			text := file.String()
+			assert.NotContains(t, text, secret)
+			assert.Equal(t, 3, strings.Count(text, `"p":"redacted"`), "in the list, the event and the read")
+			assert.Contains(t, text, "blue")
+			objects := replay(t, text, secrets, opts...)
+			require.Len(t, objects, 1)
+			for _, object := range objects {
+				assert.Len(t, object.Data, 1, "what is masked can be read")
+				assert.Equal(t, "red", object.Labels["team"])
+			}
+		})
+	}
+}
+
+// Masking must not show an object as another one: not in a list as in an event, and no number that
+// decoders keep apart.
+func TestObjectsThatAreNoSecretsAreRecordedAsTheyAre(t *testing.T) {
+	want := &unstructured.Unstructured{Object: map[string]any{
+		"kind": "Telescope", "apiVersion": "example.com/v1",
+		"metadata": map[string]any{"name": "a", "namespace": "default"},
+		"data":     map[string]any{"int": int64(3), "beyond 2^53": int64(9007199254740993), "float": 3.5, "<&>": []any{true, "<"}},
+	}}
+	resource := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "telescopes"}
+	telescopes := func(config *rest.Config, objects *store.Cache[*unstructured.Unstructured], opts ...reflector.Option) *reflector.KubernetesResourceReflector[*unstructured.Unstructured] {
+		return reflector.New(client.Dynamic(dynamic.NewForConfigOrDie(config).Resource(resource)), objects, opts...)
+	}
+	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "lists": {reflector.WithoutWatchList()}} {
+		t.Run(name, func(t *testing.T) {
+			var file bytes.Buffer
+			var lived []*unstructured.Unstructured
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t, reflectortest.WithResource(reflectortest.Resource{Group: "example.com", Version: "v1", Kind: "Telescope", Plural: "telescopes", Namespaced: true}))
+				require.NoError(t, server.Create(want.DeepCopy()))
+				recorder := record.NewRecorder(&file)
+				objects := store.New(store.ObjectKey[*unstructured.Unstructured])
+				stop := running(t, telescopes(recorded(server, recorder), objects, opts...))
+				synctest.Wait()
+				stop()
+				require.NoError(t, recorder.Close())
+				lived = all(objects)
+			})
+			got := replay(t, file.String(), telescopes, opts...)
+			require.Len(t, got, 1)
+			assert.Equal(t, lived, got)
+			assert.Equal(t, want.Object["data"], got[0].Object["data"])
+		})
+	}
+}
+
+// onCommit is a follower that calls a function.
+type onCommit struct{ do func() }
+
+func (*onCommit) Start(*store.Snapshot[*corev1.ConfigMap]) {}
+
+func (c *onCommit) Commit(*store.Commit[*corev1.ConfigMap]) {
+	if c.do != nil {
+		c.do()
+	}
+}
+
+// The commit of an event ends the run, so the reflector asks for no further event.
+func TestLastEventOfARunIsRecorded(t *testing.T) {
+	var file strings.Builder
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		recorder := record.NewRecorder(&file)
+		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
+		r := generated(recorded(server, recorder), maps)
+		var follower onCommit
+		defer maps.Follow(&follower)()
+		for _, name := range []string{"a", "b"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- r.Run(ctx) }()
+			synctest.Wait()
+			follower.do = cancel
+			require.NoError(t, server.Create(paint(name, "red")))
+			require.NoError(t, <-ended)
+			follower.do = nil
+		}
+		require.NoError(t, recorder.Close())
+	})
+	assert.Len(t, replay(t, file.String(), generated), 2)
+}
+
+func TestRecorderAroundARecorderRecords(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		require.NoError(t, server.Create(paint("a", "red")))
+		var inside, outside strings.Builder
+		inner, outer := record.NewRecorder(&inside), record.NewRecorder(&outside)
+		config := recorded(server, inner)
+		config.Wrap(outer.Wrap)
+		r := generated(config, store.New(store.ObjectKey[*corev1.ConfigMap]))
+		stop := running(t, r)
+		<-r.Synced()
+		stop()
+		require.NoError(t, inner.Close())
+		require.NoError(t, outer.Close())
+		assert.Contains(t, inside.String(), `"name":"a"`)
+		assert.Contains(t, outside.String(), `"name":"a"`)
+	})
+}
 
 // told collects the errors of an error handler.
 type told struct {
@@ -45,357 +420,4 @@ func (t *told) all() []error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.errors
-}
-
-// running is a reflector that runs until it is stopped.
-func running[T reflector.Object](t *testing.T, r *reflector.KubernetesResourceReflector[T]) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	return func() {
-		cancel()
-		require.NoError(t, <-ended)
-	}
-}
-
-// recordOf lets a reflector with a client live through a few changes, and returns the recording
-// and what the store had at the end.
-func recordOf[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, resource reflector.Client[T, L], opts ...reflector.Option) (string, []T) {
-	t.Helper()
-	var file bytes.Buffer
-	objects := store.New(store.ObjectKey[T])
-	r := reflector.New(record.Client(resource, record.NewRecorder(&file)), objects, opts...)
-	require.NoError(t, server.Create(paint("sky", "blue")))
-	require.NoError(t, server.Create(paint("sea", "green")))
-	stop := running(t, r)
-	synctest.Wait()
-	require.NoError(t, server.Update(paint("sky", "grey")))
-	synctest.Wait()
-	server.Inject(reflectortest.LoseHistory().On("watch", "configmaps").Times(1))
-	require.NoError(t, server.Restore(server.ResourceVersion())) // cuts the watch
-	require.NoError(t, server.Delete(paint("sea", "")))
-	<-time.After(time.Minute)
-	require.NoError(t, server.Create(paint("sun", "red")))
-	server.SendBookmarks()
-	synctest.Wait()
-	stop()
-	return file.String(), all(objects)
-}
-
-func all[T any](objects *store.Cache[T]) (list []T) {
-	for _, o := range objects.All() {
-		list = append(list, o)
-	}
-	return list
-}
-
-// fromRecording returns what a store has after a recording was replayed.
-func fromRecording[T reflector.Object](t *testing.T, recording string, opts ...reflector.Option) []T {
-	t.Helper()
-	replay, err := record.NewReplay[T](strings.NewReader(recording))
-	require.NoError(t, err)
-	objects := store.New(store.ObjectKey[T])
-	stop := running(t, reflector.New(replay, objects, opts...))
-	<-replay.Done()
-	require.NoError(t, replay.Err())
-	stop()
-	return all(objects)
-}
-
-// An object of another shard is recorded and replayed as its version only.
-
-func TestRecordingsOfAllClientsCanBeReplayed(t *testing.T) {
-	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "lists": {reflector.WithoutWatchList(), reflector.WithPageSize(1)}} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, server *reflectortest.Server) {
-				clientset, err := kubernetes.NewForConfig(server.Config())
-				require.NoError(t, err)
-				recording, want := recordOf(t, server, clientset.CoreV1().ConfigMaps("default"), opts...)
-				require.Len(t, want, 2)
-				assert.Equal(t, want, fromRecording[*corev1.ConfigMap](t, recording, opts...))
-			})
-			bubble(t, func(t *testing.T, server *reflectortest.Server) {
-				resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
-				require.NoError(t, err)
-				recording, want := recordOf(t, server, resource, opts...)
-				require.Len(t, want, 2)
-				assert.Contains(t, recording, `"resource":"configmaps/v1"`)
-				assert.Equal(t, want, fromRecording[*corev1.ConfigMap](t, recording, opts...))
-			})
-			bubble(t, func(t *testing.T, server *reflectortest.Server) {
-				resource, err := client.ForType[metav1.Object](server.Config(), configMapResource, &corev1.ConfigMap{})
-				require.NoError(t, err)
-				recording, want := recordOf(t, server, resource.In("default"), opts...)
-				require.Len(t, want, 2)
-				for i, object := range fromRecording[*corev1.ConfigMap](t, recording, opts...) {
-					assert.Equal(t, want[i], metav1.Object(object))
-				}
-			})
-			bubble(t, func(t *testing.T, server *reflectortest.Server) {
-				resource, err := dynamic.NewForConfig(server.Config())
-				require.NoError(t, err)
-				recording, want := recordOf(t, server, client.Dynamic(resource.Resource(configMapResource).Namespace("default")), opts...)
-				require.Len(t, want, 2)
-				assert.Equal(t, want, fromRecording[*unstructured.Unstructured](t, recording, opts...))
-			})
-			bubble(t, func(t *testing.T, server *reflectortest.Server) {
-				resource, err := metadata.NewForConfig(server.Config())
-				require.NoError(t, err)
-				recording, want := recordOf(t, server, client.Metadata(resource.Resource(configMapResource).Namespace("default")), opts...)
-				require.Len(t, want, 2)
-				assert.Equal(t, want, fromRecording[*metav1.PartialObjectMetadata](t, recording, opts...))
-			})
-		})
-	}
-}
-
-// bubble runs a test with a server in a bubble of its own.
-func bubble(t *testing.T, test func(*testing.T, *reflectortest.Server)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, reflectortest.Start(t, reflectortest.WithBookmarkInterval(time.Hour))) })
-}
-
-// broken is a writer that fails after some writes.
-type broken struct {
-	mu   sync.Mutex
-	left int
-	err  error
-	text bytes.Buffer
-}
-
-func (b *broken) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.left--; b.left < 0 {
-		return 0, b.err
-	}
-	return b.text.Write(text)
-}
-
-func TestWriterThatFailsEndsTheRecordingAndNotTheReflector(t *testing.T) {
-	bubble(t, func(t *testing.T, server *reflectortest.Server) {
-		full := errors.New("disk is full")
-		var heard told
-		recorder := record.NewRecorder(&broken{left: 1, err: full})
-		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
-		clientset, err := kubernetes.NewForConfig(server.Config())
-		require.NoError(t, err)
-		r := reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), recorder), maps, reflector.WithErrorHandler(heard.hook),
-			reflector.WithRetry(func(error) bool { return false }))
-		stop := running(t, r)
-		for _, name := range []string{"a", "b", "c"} {
-			require.NoError(t, server.Create(paint(name, "red")))
-			synctest.Wait()
-		}
-		assert.Equal(t, 3, maps.Len())
-		require.ErrorIs(t, recorder.Err(), full)
-		require.Len(t, heard.all(), 1, "it is told once")
-		var failure *reflector.Error
-		require.ErrorAs(t, heard.all()[0], &failure)
-		assert.Equal(t, "record", failure.Op)
-		require.ErrorIs(t, failure, full)
-		assert.NoError(t, r.State().Err)
-		stop()
-	})
-}
-
-func TestWriterThatIsTooSlowEndsTheRecordingWithWhatItHad(t *testing.T) {
-	bubble(t, func(t *testing.T, server *reflectortest.Server) {
-		reader, writer := io.Pipe() // without a reader yet
-		recorder := record.NewRecorder(writer, record.WithRecorderBuffer(2000))
-		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
-		clientset, err := kubernetes.NewForConfig(server.Config())
-		require.NoError(t, err)
-		stop := running(t, reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), recorder), maps))
-		synctest.Wait()
-		for range 30 {
-			require.NoError(t, server.Create(paint(fmt.Sprint("n", maps.Len()), "red")))
-			synctest.Wait()
-		}
-		require.Equal(t, 30, maps.Len(), "nobody waits for the writer")
-		require.ErrorIs(t, recorder.Err(), record.ErrRecorderBehind)
-		var text []byte
-		read := make(chan struct{})
-		go func() {
-			defer close(read)
-			text, _ = io.ReadAll(reader)
-		}()
-		stop()
-		require.NoError(t, writer.Close())
-		<-read
-		replay, err := record.NewReplay[*corev1.ConfigMap](bytes.NewReader(text))
-		require.NoError(t, err)
-		some := store.New(store.ObjectKey[*corev1.ConfigMap])
-		stop = running(t, reflector.New(replay, some))
-		<-replay.Done()
-		require.ErrorIs(t, replay.Err(), record.ErrRecordingCut)
-		require.ErrorContains(t, replay.Err(), "too slow")
-		assert.NotZero(t, some.Len())
-		assert.Less(t, some.Len(), 30)
-		stop()
-	})
-}
-
-func TestWriterThatDoesNotReturnDoesNotHoldUpRun(t *testing.T) {
-	bubble(t, func(t *testing.T, server *reflectortest.Server) {
-		reader, writer := io.Pipe()
-		defer func() { require.NoError(t, reader.Close()) }()
-		recorder := record.NewRecorder(writer)
-		clientset, err := kubernetes.NewForConfig(server.Config())
-		require.NoError(t, err)
-		stop := running(t, reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), recorder), store.New(store.ObjectKey[*corev1.ConfigMap])))
-		synctest.Wait()
-		began := time.Now()
-		stop()
-		assert.Equal(t, 5*time.Second, time.Since(began))
-		require.ErrorIs(t, recorder.Err(), record.ErrRecorderStuck)
-	})
-}
-
-func TestRecorderIsForOneReflector(t *testing.T) {
-	bubble(t, func(t *testing.T, server *reflectortest.Server) {
-		clientset, err := kubernetes.NewForConfig(server.Config())
-		require.NoError(t, err)
-		recorder := record.NewRecorder(io.Discard)
-		made := func() *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
-			return reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), recorder), store.New(store.ObjectKey[*corev1.ConfigMap]))
-		}
-		stop := running(t, made())
-		synctest.Wait()
-		require.ErrorIs(t, made().Run(t.Context()), record.ErrRecorderTaken)
-		stop()
-	})
-}
-
-func TestSecretsAreMaskedUnlessTheyAreWanted(t *testing.T) {
-	const secret = "cGFzc3dvcmQ=" // password
-	taped := func(opts ...record.RecorderOption) (text string) {
-		bubble(t, func(t *testing.T, server *reflectortest.Server) {
-			object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s", Labels: map[string]string{"team": "blue"}}, Data: map[string][]byte{"p": []byte("password")}}
-			require.NoError(t, server.Create(object))
-			clientset, err := kubernetes.NewForConfig(server.Config())
-			require.NoError(t, err)
-			var file bytes.Buffer
-			secrets := store.New(store.ObjectKey[*corev1.Secret])
-			stop := running(t, reflector.New(record.Client(clientset.CoreV1().Secrets("default"), record.NewRecorder(&file, opts...)), secrets))
-			synctest.Wait()
-			object.Labels["team"] = "red"
-			require.NoError(t, server.Update(object))
-			synctest.Wait()
-			kept, _ := secrets.Get(store.Key{Namespace: "default", Name: "s"})
-			assert.Equal(t, "password", string(kept.Data["p"]), "the object itself is not touched")
-			stop()
-			text = file.String()
-			for _, object := range fromRecording[*corev1.Secret](t, text) {
-				assert.Len(t, object.Data, 1, "what is masked can be read")
-			}
-		})
-		return text
-	}
-	text := taped()
-	assert.NotContains(t, text, secret)
-	assert.Contains(t, text, `"p":"redacted"`)
-	assert.Contains(t, text, "blue")
-	assert.Contains(t, taped(record.WithRecordedSecrets()), secret)
-	text = taped(record.WithRecordedSecrets(), record.WithRecorderMasked("/metadata/labels"))
-	assert.Contains(t, text, secret)
-	assert.NotContains(t, text, "blue")
-}
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-
-func paint(name, color string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"color": color}}
-}
-
-// configMaps is a client of a generated clientset.
-type configMaps = reflector.Client[*corev1.ConfigMap, *corev1.ConfigMapList]
-
-func generated(t *testing.T, server *reflectortest.Server) configMaps {
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	require.NoError(t, err)
-	return clientset.CoreV1().ConfigMaps("default")
-}
-
-// onCommit is a follower that calls a function.
-type onCommit struct{ do func() }
-
-func (*onCommit) Start(*store.Snapshot[*corev1.ConfigMap]) {}
-
-func (c *onCommit) Commit(*store.Commit[*corev1.ConfigMap]) {
-	if c.do != nil {
-		c.do()
-	}
-}
-
-// The commit of an event ends the run, so the reflector asks for no further event.
-func TestLastEventOfARunIsRecorded(t *testing.T) {
-	bubble(t, func(t *testing.T, server *reflectortest.Server) {
-		var file strings.Builder
-		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
-		r := reflector.New(record.Client(generated(t, server), record.NewRecorder(&file)), maps)
-		var follower onCommit
-		defer maps.Follow(&follower)()
-		for _, name := range []string{"a", "b"} {
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- r.Run(ctx) }()
-			synctest.Wait()
-			follower.do = cancel
-			require.NoError(t, server.Create(paint(name, "red")))
-			require.NoError(t, <-ended)
-			follower.do = nil
-		}
-		replay, err := record.NewReplay[*corev1.ConfigMap](strings.NewReader(file.String()))
-		require.NoError(t, err)
-		objects := store.New(store.ObjectKey[*corev1.ConfigMap])
-		stop := running(t, reflector.New(replay, objects))
-		<-replay.Done()
-		require.NoError(t, replay.Err())
-		assert.Equal(t, 2, objects.Len())
-		stop()
-	})
-}
-
-func TestRecorderInsideOfAnotherClientRecords(t *testing.T) {
-	bubble(t, func(t *testing.T, server *reflectortest.Server) {
-		require.NoError(t, server.Create(paint("a", "red")))
-		var file strings.Builder
-		inner, outer := record.NewRecorder(&file), record.NewRecorder(new(strings.Builder))
-		r := reflector.New(record.Client(record.Client(generated(t, server), inner), outer), store.New(store.ObjectKey[*corev1.ConfigMap]))
-		stop := running(t, r)
-		<-r.Synced()
-		stop()
-		assert.NoError(t, inner.Err())
-		assert.Contains(t, file.String(), `"name":"a"`)
-	})
-}
-
-// wrapped is a client that embeds a Replay.
-type wrapped struct {
-	*record.Replay[*corev1.ConfigMap]
-}
-
-// stuck is a writer that does not return before release.
-type stuck struct{ until chan struct{} }
-
-func (s stuck) Write(b []byte) (int, error) { <-s.until; return len(b), nil }
-
-func TestReflectorIsNotStoppedBeforeItsRecordingEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, server *reflectortest.Server) {
-		writer := stuck{make(chan struct{})}
-		r := reflector.New(record.Client(generated(t, server), record.NewRecorder(writer)), store.New(store.ObjectKey[*corev1.ConfigMap]))
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- r.Run(ctx) }()
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		assert.NotEqual(t, reflector.Stopped, r.State().Phase)
-		require.NoError(t, <-ended)
-		assert.Equal(t, reflector.Stopped, r.State().Phase)
-		close(writer.until)
-	})
 }
