@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
-	"github.com/kubereflector/kubereflector/controller/internal/failure"
 	"github.com/kubereflector/kubereflector/eventqueue"
-	"go.uber.org/zap"
+	"github.com/kubereflector/kubereflector/internal/failure"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 )
 
 // Controller runs a handler for the events of a feed. See the package documentation for its
@@ -21,17 +20,18 @@ type Controller[T any] struct {
 	feed    func(context.Context) error
 	queues  *eventqueue.Collection[T]
 	handler Handler[T]
-	running atomic.Bool
+	running lifecycle.Running
 }
 
 var (
-	// ErrRunning means that the Run of a controller or a reconciler was called while it runs.
-	ErrRunning = errors.New("already running")
+	// ErrRunning means that Run was called while it runs: of a controller, a reconciler, a manager, an
+	// elector, a recorder or a member of a group of shards. It is the same value as
+	// reflector.ErrRunning, and the wrapping error names what runs.
+	ErrRunning = lifecycle.ErrRunning
 
-	// ErrIncomplete means that a required argument of a controller or a reconciler is nil.
-	ErrIncomplete = errors.New("required argument is nil")
-
-	errDrainTimeout = fmt.Errorf("drain timeout: %w", context.DeadlineExceeded)
+	// ErrIncomplete means that a required argument of a controller, a reconciler, a manager, an elector,
+	// a recorder or a member of a group of shards is nil. The wrapping error names it.
+	ErrIncomplete = lifecycle.ErrIncomplete
 )
 
 // New returns a controller for a feed and the collection that it fills. The feed is usually the Run
@@ -67,10 +67,12 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 		return fmt.Errorf("collection of controller: %w", ErrIncomplete)
 	case c.handler == nil:
 		return fmt.Errorf("handler of controller: %w", ErrIncomplete)
-	case !c.running.CompareAndSwap(false, true):
-		return fmt.Errorf("controller: %w", ErrRunning)
 	}
-	defer c.running.Store(false)
+	end, err := c.running.Begin("controller")
+	if err != nil {
+		return err
+	}
+	defer end()
 
 	// Workers outlive ctx, so that they can finish. They keep its values.
 	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -80,15 +82,15 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	workers.Go(func() {
 		defer stopFeed() // the collection has no consumer any more
 		c.queues.Process(working, c.workers, c.handler, func(ctx context.Context, err *eventqueue.HandlerError) {
-			failure.Report(ctx, c.logger.With(zap.Stringer("key", err.Key)), "handler failed", err, c.errorHandler)
+			failure.Report(ctx, c.logger, "handler failed", err, c.errorHandler)
 		})
 	})
 
 	defer func() { stop(nil); workers.Wait() }() // in case the feed panics
 
-	err := c.feed(feeding)
+	err = c.feed(feeding)
 
-	draining, cancel := context.WithTimeoutCause(working, c.drainTimeout, errDrainTimeout)
+	draining, cancel := context.WithTimeoutCause(working, c.drainTimeout, lifecycle.ErrDrainTimeout)
 	drained := c.queues.Drain(draining) == nil
 	cause := context.Cause(draining)
 	cancel()

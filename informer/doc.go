@@ -99,4 +99,10 @@
 // [WithErrorHandler]. Run returns the errors of the reflectors, and an [*eventqueue.DrainError] for
 // each handler that had events left. A [*SyncError] says why an informer is not synced, and a
 // [*StaleError] why it is not ready.
+//
+// # Code
+//
+// Read informer.go, which makes an informer around its cache, then run.go: Run fills the cache, calls the
+// handlers, and ends both. subscription.go is one subscriber from its queue to its handler. sync.go says
+// why an informer is not synced or not ready, and covers.go what the server has beside the cache.
 package informer

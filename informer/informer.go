@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/feed"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
@@ -36,7 +38,7 @@ type Informer[T any] struct {
 	subscriptions []*Subscription[T] // in the order in which they were made
 	named         int                // the number of subscriptions made so far
 	run           *run[T]            // nil unless Run runs
-	failure       *failure           // never nil
+	failure       *feedFailure       // never nil
 	stopped       chan struct{}      // closed while Run does not fill the cache; never nil
 }
 
@@ -193,3 +195,93 @@ type Runnable interface {
 }
 
 var _ Runnable = (*Informer[any])(nil)
+
+// NewFed returns an informer that another feed than one reflector fills. It is for packages of this
+// repository: others cannot name its types, and use package scoped or package clientgo instead.
+// NewFed calls makeFeed once. If there is no backing, key is the KeyFunc of the cache.
+func NewFed[T any](backing Backing[T], key store.KeyFunc[T], makeFeed func(feed.Target[T]) feed.Group, opts ...Option) *Informer[T] {
+	var i *Informer[T]
+	if backing != nil {
+		i = newStored(backing, opts)
+	} else {
+		i = newInformer(store.New(key), opts)
+	}
+	i.feed = makeFeed(feed.Target[T]{
+		Name: i.name, Cache: i.cache, Into: i.into, Partition: i.part, Report: i.report, Reflector: i.reflectorOptions(),
+	})
+	return i
+}
+
+// report reports a failure of a feed.
+func (i *Informer[T]) report(ctx context.Context, err error) {
+	version := zap.String("resourceVersion", i.cache.ResourceVersion())
+	i.logger.Warn("feed failed", version, zap.Error(err))
+	lifecycle.HandleError(ctx, i.logger, i.errorHandler, err, version)
+}
+
+// Backing is a cache with a store behind it. An informer uses it instead of its own cache: see
+// [NewStored]. A *persist.Store is a Backing.
+type Backing[T any] interface {
+	store.BatchStore[T]
+
+	// Cache returns the cache that shows the written objects.
+	Cache() *store.Cache[T]
+
+	// Partition returns the store to write to instead of [store.Cache.Partition].
+	Partition(scope store.Scope) (store.BatchStore[T], error)
+
+	// Run does the work of the backing until ctx ends. An earlier error ends the informer.
+	Run(ctx context.Context) error
+}
+
+// errBackingAbandoned is the error of a backing whose Run does not return.
+var errBackingAbandoned = errors.New("store behind the cache ended by runtime.Goexit")
+
+// NewStored returns an informer that fills your store and shows its contents. An example is a
+// *persist.Store, which holds the objects of an earlier process: they can be read before Run is
+// called, and subscribers get them first. The informer's Run calls the Run of the store, and ends
+// it after the reflector has ended. The informer uses the KeyFunc of the store. A store serves one
+// informer at a time. A nil store is an error of Run.
+func NewStored[T reflector.Object, L any](client reflector.Client[T, L], backing Backing[T], opts ...Option) *Informer[T] {
+	if backing == nil {
+		i := newInformer(store.New(store.ObjectKey[T]), opts)
+		i.into = nil // an error of the reflector
+		return newReflecting(i, client)
+	}
+	return newReflecting(newStored(backing, opts), client)
+}
+
+func newStored[T any](backing Backing[T], opts []Option) *Informer[T] {
+	i := newInformer(backing.Cache(), opts)
+	i.backing, i.into = backing, backing
+	return i
+}
+
+// part returns the store for one scope.
+func (i *Informer[T]) part(scope store.Scope) (store.Store[T], error) {
+	if i.backing != nil {
+		return i.backing.Partition(scope)
+	}
+	return i.cache.Partition(scope)
+}
+
+// support runs the backing, if there is one, until end is called. An error of the backing ends the
+// feed. result waits for the backing to end and returns its error.
+func (i *Informer[T]) support(r *run[T]) (end func(), result func() error) {
+	if i.backing == nil {
+		return func() {}, func() error { return nil }
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.feeding))
+	ended := make(chan error, 1)
+	go func() {
+		err := errBackingAbandoned // remains if Run calls runtime.Goexit
+		defer func() {
+			if err != nil {
+				r.stopFeeding()
+			}
+			ended <- err
+		}()
+		err = i.backing.Run(ctx)
+	}()
+	return cancel, func() error { return <-ended }
+}

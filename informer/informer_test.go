@@ -298,6 +298,11 @@ func (b exitingBacking) Run(context.Context) error {
 	return nil
 }
 
+func TestNilStoreIsAnErrorOfRun(t *testing.T) {
+	i := NewStored(clientOf(t, reflectortest.Start(t)).CoreV1().Pods("default"), nil)
+	assert.ErrorIs(t, i.Run(t.Context()), reflector.ErrNoStore)
+}
+
 func TestGoexitOfTheBackingEndsTheInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := store.New(store.ObjectKey[*corev1.Pod])

@@ -2,7 +2,6 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -37,38 +36,10 @@ type options struct {
 // common has the options of both informers and subscriptions.
 type common struct {
 	name         string
-	logger       *zap.Logger // its lines name the informer
-	errorHandler func(context.Context, error)
+	logger       *zap.Logger                  // its lines name the informer
+	errorHandler func(context.Context, error) // nil for none
 	observers    []Observer
 	observed     bool // true if an option here sets observers, which are then not inherited
-}
-
-// tell calls the error handler. A panic of the error handler must neither affect the event nor end
-// the reflector.
-func (c common) tell(ctx context.Context, failure error) {
-	defer func() {
-		if value := recover(); value != nil {
-			fields := append(about(failure), zap.String("name", c.name), zap.Any("panic", value), zap.Stack("stack"))
-			c.logger.Error("error handler panicked", fields...)
-		}
-	}()
-	c.errorHandler(ctx, failure)
-}
-
-// about returns the log fields of a failure.
-func about(failure error) []zap.Field {
-	var key store.Key
-	var version string
-	if failed, ok := errors.AsType[*eventqueue.HandlerError](failure); ok {
-		key, version = failed.Key, failed.ResourceVersion
-	} else if failed, ok := errors.AsType[*reflector.Error](failure); ok {
-		key, version = failed.Key, failed.ResourceVersion
-	}
-	fields := []zap.Field{zap.String("resourceVersion", version)}
-	if key != (store.Key{}) {
-		fields = append(fields, zap.Stringer("key", key))
-	}
-	return fields
 }
 
 type optionFunc func(*options)
@@ -84,9 +55,8 @@ func (f commonOptionFunc) applyToSubscription(o *subscriptionOptions) { f(&o.com
 func newOptions(name string, opts []Option) options {
 	o := options{
 		common: common{
-			name:         name,
-			logger:       zap.NewNop(),
-			errorHandler: func(context.Context, error) {},
+			name:   name,
+			logger: zap.NewNop(),
 		},
 		drainTimeout: defaultDrainTimeout,
 		staleness:    defaultStaleness,
@@ -101,7 +71,7 @@ func newOptions(name string, opts []Option) options {
 // reflectorOptions returns the options of the reflector. Options that the user gave for the
 // reflector take precedence.
 func (o options) reflectorOptions() []reflector.Option {
-	own := []reflector.Option{reflector.WithName(o.name), reflector.WithLogger(o.logger), reflector.WithErrorHandler(o.tell)}
+	own := []reflector.Option{reflector.WithName(o.name), reflector.WithLogger(o.logger), reflector.WithErrorHandler(o.errorHandler)}
 	return append(own, o.reflector...)
 }
 
@@ -160,6 +130,69 @@ func WithErrorHandler(hook func(context.Context, error)) CommonOption {
 	return commonOptionFunc(func(o *common) {
 		if hook != nil {
 			o.errorHandler = hook
+		}
+	})
+}
+
+// SubscriptionOption configures a [Subscription].
+type SubscriptionOption interface {
+	applyToSubscription(*subscriptionOptions)
+}
+
+type subscriptionOptions struct {
+	common
+	resync   time.Duration // 0 for none
+	queueing []eventqueue.Option
+}
+
+type subscriptionOptionFunc func(*subscriptionOptions)
+
+func (f subscriptionOptionFunc) applyToSubscription(o *subscriptionOptions) { f(o) }
+
+// newSubscriptionOptions returns the options of a subscription. It inherits the other options from
+// its informer.
+func newSubscriptionOptions(of common, opts []SubscriptionOption) subscriptionOptions {
+	informer, logger := of.name, of.logger
+	of.name, of.logger = "", nil
+	of.observed = false // a subscriber's own observers take the place of the informer's
+	o := subscriptionOptions{common: of, queueing: []eventqueue.Option{eventqueue.WithPriority(false)}}
+	for _, opt := range opts {
+		opt.applyToSubscription(&o)
+	}
+	if o.logger == nil {
+		o.logger = logger
+	} else {
+		o.logger = o.logger.With(zap.String("informer", informer))
+	}
+	return o
+}
+
+// WithQueue passes options to the event queues of a subscriber:
+//
+//   - [eventqueue.WithCompaction] sets which events are kept for a subscriber that falls behind.
+//     The default is [eventqueue.KeepLatest], whose memory does not grow with the lag. For a
+//     function of your own see [Subscription.KeepIf].
+//   - [eventqueue.WithBackoff] sets how long a failed event waits for its retry.
+//   - [eventqueue.WithPriority] sets whether objects with live events go before objects with only
+//     initial additions and resyncs. The default for a subscriber is no.
+//   - [eventqueue.WithObserver] adds an observer of the queues.
+func WithQueue(opts ...eventqueue.Option) SubscriptionOption {
+	return subscriptionOptionFunc(func(o *subscriptionOptions) { o.queueing = append(o.queueing, opts...) })
+}
+
+// WithResync queues every object for the subscriber once in each period. The event is a
+// Modification of origin [eventqueue.Resync], and its Prior and Object are the same. It is for
+// subscribers that compare objects with an external state, which may change without them. The
+// resync skips objects with queued events. It affects no other subscriber and sends no request to
+// the API server.
+//
+// The default is never; a period that is not positive means the same. A shorter period than
+// a second counts as a second. The period runs only while Run does.
+func WithResync(period time.Duration) SubscriptionOption {
+	return subscriptionOptionFunc(func(o *subscriptionOptions) {
+		o.resync = 0
+		if period > 0 {
+			o.resync = max(period, time.Second)
 		}
 	})
 }

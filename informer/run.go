@@ -6,13 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 )
-
-// ErrRunning means that Run was called while it is already running.
-var ErrRunning = errors.New("informer is running already")
-
-var errDrainTimeout = fmt.Errorf("drain timeout: %w", context.DeadlineExceeded)
 
 // run is the state of one call of Run.
 type run[T any] struct {
@@ -34,7 +29,7 @@ type run[T any] struct {
 // It returns nil if the reflector ended without an error and no handler had events left. For each
 // handler that had, the error names the subscriber and wraps an [*eventqueue.DrainError], whose
 // cause after the drain timeout is [context.DeadlineExceeded]. The handlers get these events when
-// Run is called again.
+// Run is called again. While another Run has not returned, the error is a [reflector.ErrRunning].
 func (i *Informer[T]) Run(ctx context.Context) error {
 	r, err := i.start(ctx)
 	if err != nil {
@@ -55,14 +50,14 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.run != nil {
-		return nil, ErrRunning
+		return nil, lifecycle.AlreadyRunning("informer " + i.name)
 	}
 	r := &run[T]{}
 	i.stopped = make(chan struct{})
 	r.feeding, r.stopFeeding = context.WithCancel(ctx)
 	r.working, r.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
 	i.run = r
-	if isClosed(i.failure.happened) {
+	if lifecycle.IsClosed(i.failure.happened) {
 		i.failure = newFailure()
 	}
 	for _, s := range i.subscriptions {
@@ -85,13 +80,13 @@ func (r *run[T]) serve(s *Subscription[T]) {
 	}
 }
 
-// failure is the failure of the feed in one call of Run. Without a failure, happened stays open.
-type failure struct {
+// feedFailure is the failure of the feed in one call of Run. Without a failure, happened stays open.
+type feedFailure struct {
 	happened chan struct{}
 	err      error // set before happened is closed
 }
 
-func newFailure() *failure { return &failure{happened: make(chan struct{})} }
+func newFailure() *feedFailure { return &feedFailure{happened: make(chan struct{})} }
 
 // noteFailure wakes the callers of WaitForSync: the cache may never be filled.
 func (i *Informer[T]) noteFailure(err error) {
@@ -106,26 +101,21 @@ func (i *Informer[T]) noteFailure(err error) {
 // drain lets handlers finish their queued events, ends them, and returns the remaining events as
 // errors.
 func (i *Informer[T]) drain(r *run[T]) error {
-	ctx, cancel := context.WithTimeoutCause(r.working, i.drainTimeout, errDrainTimeout)
+	ctx, cancel := context.WithTimeoutCause(r.working, i.drainTimeout, lifecycle.ErrDrainTimeout)
 	defer cancel()
-	late := map[*Subscription[T]]error{}
 	var left []*Subscription[T]
 	for _, s := range i.handlers() {
 		// One after the other: all handlers work at the same time, and share one deadline.
-		if s.queues.Drain(ctx) == nil {
-			continue
-		}
-		left = append(left, s)
-		if ctx.Err() != nil {
-			late[s] = errDrainTimeout
+		if s.queues.Drain(ctx) != nil {
+			left = append(left, s)
 		}
 	}
+	cause := context.Cause(ctx) // nil if only events in back-off are left
 	i.endWork(r)
 	var errs []error
 	for _, s := range left {
-		// Drain again: a running call has ended since, and a back-off may have.
-		if err, ok := errors.AsType[*eventqueue.DrainError](s.queues.Drain(ctx)); ok {
-			err.Cause = late[s]
+		// A call that ran at the timeout has ended since, and a back-off may have.
+		if err := s.queues.Left(cause); err != nil {
 			errs = append(errs, fmt.Errorf("subscriber %s: %w", s.name, err))
 		}
 	}
@@ -155,7 +145,7 @@ func (i *Informer[T]) endFeeding(r *run[T]) {
 	r.stopFeeding()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !isClosed(i.stopped) {
+	if !lifecycle.IsClosed(i.stopped) {
 		close(i.stopped)
 	}
 }
@@ -174,14 +164,14 @@ func (i *Informer[T]) stop(r *run[T]) {
 // additions.
 //
 // Call it before the first Run, with objects that have their metadata: without resource versions, a
-// list cannot tell which objects are unchanged. It returns [ErrRunning] while Run runs, and
+// list cannot tell which objects are unchanged. It returns [reflector.ErrRunning] while Run runs, and
 // otherwise the errors of [store.Cache]: a scoped informer with scopes cannot be restored.
 func (i *Informer[T]) Restore(objects []T, resourceVersion string) error {
 	i.mu.Lock()
 	running := i.run != nil
 	i.mu.Unlock()
 	if running {
-		return ErrRunning
+		return lifecycle.AlreadyRunning("informer " + i.name)
 	}
 	return i.cache.Replace(objects, resourceVersion)
 }

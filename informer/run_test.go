@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -117,7 +118,7 @@ func TestSecondRunDoesNotOverlapTheFirst(t *testing.T) {
 		synctest.Wait()
 		go func() { _ = stop() }()
 		synctest.Wait()
-		assert.ErrorIs(t, i.Run(t.Context()), ErrRunning, "a handler is still running")
+		assert.ErrorIs(t, i.Run(t.Context()), reflector.ErrRunning, "a handler is still running")
 		var late diary
 		i.Handle(late.funcs())
 		<-time.After(2 * time.Hour)
@@ -137,7 +138,7 @@ func TestRunAgainGoesOn(t *testing.T) {
 		stop := start(t, i)
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
 		synctest.Wait()
-		assert.ErrorIs(t, i.Run(t.Context()), ErrRunning)
+		assert.ErrorIs(t, i.Run(t.Context()), reflector.ErrRunning)
 		require.NoError(t, stop())
 		require.NoError(t, i.cache.Update(pod("a", "u1", 2)))
 		stop = start(t, i)
@@ -410,7 +411,7 @@ func TestNewProcessResumesWhereTheOldOneWas(t *testing.T) {
 		assert.ElementsMatch(t, []string{"Addition default/a initial=true", "Addition default/b initial=true"}, d.read())
 		close(handled)
 		synctest.Wait()
-		require.ErrorIs(t, i.Restore(nil, "1"), ErrRunning)
+		require.ErrorIs(t, i.Restore(nil, "1"), reflector.ErrRunning)
 		require.NoError(t, i.WaitForSync(t.Context()))
 		require.NoError(t, stop())
 		lists, resumed := asked(server)

@@ -2,16 +2,15 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/failure"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // Subscription is one subscriber of an informer, with its own queue and its own pace. Get one from
@@ -129,14 +128,7 @@ func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T])
 
 // report reports a failure of the handler.
 func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
-	fields := append(about(err), zap.String("subscriber", s.name), zap.Int("attempt", err.Attempt),
-		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
-	if panicked, ok := errors.AsType[*eventqueue.PanicError](err); ok {
-		fields = append(fields, zap.ByteString("handlerStack", panicked.Stack))
-	}
-	// A stack trace of the logger would show this library, not the handler.
-	s.logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error("handler failed", fields...)
-	s.tell(ctx, err)
+	failure.Report(ctx, s.logger.With(zap.String("subscriber", s.name)), "handler failed", err, s.errorHandler)
 }
 
 // resyncs queues every object for the subscriber once in each period, until ctx ends or the
@@ -174,4 +166,134 @@ func (i *Informer[T]) Subscriptions() []*Subscription[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.subscriptions)
+}
+
+// Handler gets events of objects, one at a time. If it returns an error, the event is retried after
+// a back-off, together with newer events of the object. Events of other objects continue. The
+// context ends when the time of [WithDrainTimeout] is over, not when the context of Run ends.
+type Handler[T any] interface {
+	Handle(ctx context.Context, event eventqueue.Event[T]) error
+}
+
+// HandlerFunc is a [Handler] that calls a function.
+type HandlerFunc[T any] func(ctx context.Context, event eventqueue.Event[T]) error
+
+// Handle implements [Handler].
+func (f HandlerFunc[T]) Handle(ctx context.Context, event eventqueue.Event[T]) error {
+	return f(ctx, event)
+}
+
+// HandlerFuncs is a [Handler] with one function for each type of event. The functions return no
+// errors. Functions that are nil are not called.
+type HandlerFuncs[T any] struct {
+	// OnAdd is called with a new object. initial is true if the object existed before the
+	// subscriber subscribed.
+	OnAdd func(object T, initial bool)
+
+	// OnUpdate is called with an object that changed. prior is the last object that the subscriber
+	// got.
+	OnUpdate func(prior, object T)
+
+	// OnDelete is called with the last known state of a deleted object. If finalStateKnown is
+	// false, later states may have existed: a relist found the object missing. There is no separate
+	// type for that case, unlike in client-go.
+	OnDelete func(object T, finalStateKnown bool)
+}
+
+var _ Handler[any] = HandlerFuncs[any]{}
+
+// Handle implements [Handler]. It returns nil.
+func (h HandlerFuncs[T]) Handle(_ context.Context, event eventqueue.Event[T]) error {
+	switch event.Type {
+	case eventqueue.Addition:
+		if h.OnAdd != nil {
+			h.OnAdd(event.Object, event.Initial)
+		}
+	case eventqueue.Modification:
+		if h.OnUpdate != nil {
+			h.OnUpdate(event.Prior, event.Object)
+		}
+	case eventqueue.Deletion:
+		if h.OnDelete != nil {
+			h.OnDelete(event.Object, event.FinalStateKnown)
+		}
+	}
+	return nil
+}
+
+// Observer sees every call of a handler and the event queues of subscribers, for metrics and
+// traces. The time of Handling counts as the time of the handler. Each handler calls it on its own
+// goroutine, so calls may run at the same time.
+type Observer interface {
+	// Handling is called before a handler, on the same goroutine, and returns the context for the
+	// handler. done may be nil. It is called with the result of the handler. After a panic or
+	// runtime.Goexit the result is [eventqueue.ErrAbandoned]; the panic itself is reported as an
+	// [*eventqueue.PanicError].
+	Handling(ctx context.Context, call Handling) (handlers context.Context, done func(error))
+	// Queues is called once for each new subscriber, with the names of the informer and of the
+	// subscriber. It returns an observer for [eventqueue.WithObserver], or nil for none.
+	// Subscribers that pull events have queues, too, but their loop bodies are not calls of
+	// handlers.
+	Queues(informer, subscription string) func(eventqueue.TakeInfo)
+}
+
+// Handling is a call of a handler.
+type Handling struct {
+	// Informer and Subscription are names: see [WithName].
+	Informer, Subscription string
+	// Key, Type and Origin belong to the event.
+	Key    store.Key
+	Type   eventqueue.Type
+	Origin eventqueue.Origin
+	// ResourceVersion is the version of the event's object, or empty if it has none.
+	ResourceVersion string
+}
+
+// WithObserver adds an observer for the calls of handlers. For an informer, it applies to all
+// subscribers without this option. If the option is given more than once, as for metrics and
+// traces, all observers are called. The default is none and costs nothing. nil adds none, but a nil
+// pointer in the interface does not count as nil. For the reflector see [reflector.WithObserver].
+func WithObserver(observer Observer) CommonOption {
+	return commonOptionFunc(func(o *common) {
+		if !o.observed {
+			o.observers, o.observed = nil, true
+		}
+		if observer != nil {
+			o.observers = append(o.observers, observer)
+		}
+	})
+}
+
+// observeQueues adds the observers of the subscriber's queues.
+func (s *Subscription[T]) observeQueues() {
+	for _, one := range s.observers {
+		s.queueing = append(s.queueing, eventqueue.WithObserver(one.Queues(s.of.name, s.name))) // nil adds none
+	}
+}
+
+// resourceVersionOf returns the resource version of an object. A transformed object may have none,
+// so the parameter is an any.
+func resourceVersionOf(object any) string {
+	if versioned, ok := object.(interface{ GetResourceVersion() string }); ok {
+		return versioned.GetResourceVersion()
+	}
+	return ""
+}
+
+// observed calls the handler between the calls of the observers. Each observer gets the context of
+// the observer before it.
+func (s *Subscription[T]) observed(ctx context.Context, event eventqueue.Event[T]) (err error) {
+	call := Handling{
+		Informer: s.of.name, Subscription: s.name,
+		Key: event.Key, Type: event.Type, Origin: event.Origin, ResourceVersion: resourceVersionOf(event.Object),
+	}
+	err = eventqueue.ErrAbandoned
+	for _, one := range s.observers {
+		var done func(error)
+		if ctx, done = one.Handling(ctx, call); done != nil {
+			defer func() { done(err) }()
+		}
+	}
+	err = s.handler.Handle(ctx, event)
+	return err
 }

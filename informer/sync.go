@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/feed"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -169,14 +170,14 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 // unsynced returns the unsynced parts, with a cause.
 func (i *Informer[T]) unsynced(cause error) *SyncError {
 	sources := i.feed.Sources()
-	e := &SyncError{Informer: i.name, Err: cause, empty: len(sources) == 0 && !isClosed(i.feed.Synced())}
+	e := &SyncError{Informer: i.name, Err: cause, empty: len(sources) == 0 && !lifecycle.IsClosed(i.feed.Synced())}
 	for _, s := range sources {
 		if state := stateOf(s); !state.Synced {
 			e.Unsynced = append(e.Unsynced, state)
 		}
 	}
 	for _, s := range i.handlers() {
-		if !isClosed(s.Synced()) {
+		if !lifecycle.IsClosed(s.Synced()) {
 			e.Lagging = append(e.Lagging, s.lagging())
 		}
 	}
@@ -196,7 +197,7 @@ func (s *Subscription[T]) lagging() string {
 // [*StaleError] if there has been no watch for longer than [WithStaleness] allows. The next watch
 // makes the informer ready again.
 func (i *Informer[T]) Ready() error {
-	if e := i.unsynced(nil); len(e.Unsynced) > 0 || len(e.Lagging) > 0 || !isClosed(i.feed.Synced()) {
+	if e := i.unsynced(nil); len(e.Unsynced) > 0 || len(e.Lagging) > 0 || !lifecycle.IsClosed(i.feed.Synced()) {
 		return e
 	}
 	if i.staleness <= 0 {
@@ -242,17 +243,8 @@ func (i *Informer[T]) Scopes() []ScopeState {
 }
 
 // lastFailure returns the failure of the last Run, or of the running one if it fails later.
-func (i *Informer[T]) lastFailure() *failure {
+func (i *Informer[T]) lastFailure() *feedFailure {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.failure
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
@@ -13,8 +14,9 @@ var (
 	// ErrNoStore means that the program made a reflector with a nil store.
 	ErrNoStore = errors.New("reflector has no store: pass one to New, such as store.New(store.ObjectKey[*corev1.Pod])")
 
-	// ErrRunning means that the program called Run while Run was active already.
-	ErrRunning = errors.New("reflector is running already")
+	// ErrRunning means that Run was called while it runs: of a reflector, or of an informer, which has
+	// one. It is the same value as controller.ErrRunning, and the wrapping error names what runs.
+	ErrRunning = lifecycle.ErrRunning
 
 	// ErrNotServed means that the server does not serve the resource (404). Its
 	// CustomResourceDefinition may not be installed yet. The reflector asks again after each

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
@@ -75,7 +76,7 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 		return ErrNoStore
 	}
 	if !r.running.CompareAndSwap(false, true) {
-		return ErrRunning
+		return lifecycle.AlreadyRunning("reflector " + r.name)
 	}
 	defer r.running.Store(false)
 	end := func() {}

@@ -105,4 +105,9 @@
 //
 // Run returns the error of the led member. If the lease was lost, the error goes to the logger,
 // with the reason. Valid returns [ErrNotLeading], with the reason.
+//
+// # Code
+//
+// Read Elector.Run in leader.go. lock.go decides when the lease is certainly held, and whether a candidate
+// may take it; watch.go ends a term early, and waiting.go logs why this process does not lead.
 package leader

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/internal/term"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,9 +26,6 @@ const (
 )
 
 var (
-	// ErrRunning means that Run was called while it is already running.
-	ErrRunning = errors.New("leader election is running already")
-
 	// ErrNotLeading means that a context does not come from an [Elector], or that its lease is not
 	// certainly held.
 	ErrNotLeading = errors.New("not leading")
@@ -66,7 +64,7 @@ type Elector struct {
 	lease   time.Duration
 	renew   time.Duration
 	retry   time.Duration
-	running atomic.Bool
+	running lifecycle.Running
 	leading atomic.Bool
 
 	waits     *waiting
@@ -119,16 +117,17 @@ func New(lock resourcelock.Interface, led Runner, opts ...Option) *Elector {
 func (e *Elector) Leading() bool { return e.leading.Load() }
 
 // Run competes for the lease, and runs the led member while it has the lease, until ctx ends or the
-// led member returns. It returns the error of the led member, [ErrRunning] if it is already
-// running, or an error for invalid times or an invalid lock.
+// led member returns. It returns the error of the led member, a [controller.ErrRunning] while it runs
+// already, or an error for invalid times or an invalid lock.
 func (e *Elector) Run(ctx context.Context) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
-	if !e.running.CompareAndSwap(false, true) {
-		return ErrRunning
+	end, err := e.running.Begin("leader election by " + e.lock.Describe())
+	if err != nil {
+		return err
 	}
-	defer e.running.Store(false)
+	defer end()
 	for {
 		lost, err := e.term(ctx)
 		if lost == nil {
@@ -142,7 +141,7 @@ func (e *Elector) Run(ctx context.Context) error {
 // fail before other parts of the program start.
 func (e *Elector) Check() error {
 	if e.lock == nil || e.led == nil {
-		return errors.New("leader election needs a lock and something to lead: pass both to New")
+		return fmt.Errorf("leader election needs a lock and something to lead: pass both to New: %w", controller.ErrIncomplete)
 	}
 	// A lease stores whole seconds.
 	if whole := e.lease.Truncate(time.Second); whole <= e.renew+e.retry {

@@ -80,7 +80,7 @@ func TestOneLeadsAndTheOtherTakesOverWhenItHasEnded(t *testing.T) {
 		<-time.After(time.Minute)
 		assert.True(t, first.Leading())
 		assert.False(t, second.Leading())
-		assert.ErrorIs(t, first.Run(t.Context()), ErrRunning)
+		assert.ErrorIs(t, first.Run(t.Context()), controller.ErrRunning)
 
 		go func() {
 			<-time.After(59 * time.Second)
@@ -291,6 +291,8 @@ func TestElectorsOfNoUseSaySo(t *testing.T) {
 		assert.Error(t, err)
 		assert.Equal(t, err, e.Run(t.Context()))
 	}
+	assert.ErrorIs(t, New(nil, newLed()).Check(), controller.ErrIncomplete)
+	assert.ErrorIs(t, New(lock, nil).Check(), controller.ErrIncomplete)
 }
 
 func TestValidKnowsThatTheLeaseMayBeLost(t *testing.T) {

@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
 )
 
 var (
@@ -42,7 +45,7 @@ func (m *Manager) WaitForSync(ctx context.Context) error {
 	errs := make([]error, len(members))
 	var waiting sync.WaitGroup
 	for n, p := range places {
-		if p.led && m.elector != nil {
+		if p.runs == leaderOnly && m.elector != nil {
 			continue
 		}
 		waiting.Go(func() {
@@ -72,7 +75,7 @@ func (m *Manager) ask(ctx context.Context, use func(p *Membership, alive, ready 
 	var asking sync.WaitGroup
 	for n, p := range places {
 		asking.Go(func() {
-			alive, ready := p.ask(ctx, members[n], m.answer)
+			alive, ready := p.ask(ctx, members[n])
 			checks[n] = use(p, alive, ready)
 		})
 	}
@@ -87,7 +90,7 @@ func (m *Manager) alive(ctx context.Context) []check {
 func (m *Manager) ready(ctx context.Context) []check {
 	leads := m.elector == nil || m.elector.Leading()
 	checks := m.ask(ctx, func(p *Membership, _, ready error) check {
-		if p.led && !leads {
+		if p.runs == leaderOnly && !leads {
 			return check{name: p.name, note: "waits for the lease"}
 		}
 		return check{name: p.name, note: "ready", err: ready}
@@ -116,7 +119,9 @@ func (m *Manager) itself(leads bool) check {
 }
 
 // Healthz returns a handler that answers 200 as long as [Manager.Alive] returns nil, and otherwise
-// 503. The answer has one line for each member if a check fails or the query contains verbose.
+// 503. The answer has one line for each member if a check fails or the query contains verbose. A member
+// that does not answer within 5 seconds counts as dead. The kubelet waits one second unless the probe
+// sets timeoutSeconds: with more than 5, the answer names the member.
 func (m *Manager) Healthz() http.Handler { return answering(m.alive) }
 
 // Readyz is Healthz for [Manager.Ready].
@@ -144,4 +149,119 @@ func answering(checks func(context.Context) []check) http.Handler {
 		w.WriteHeader(code)
 		fmt.Fprint(w, text)
 	})
+}
+
+// LivenessChecker is a member that reports whether it is alive. Any other member is alive if it
+// answers.
+type LivenessChecker interface {
+	// Alive returns nil, or the reason to restart the process. It must return soon.
+	Alive() error
+}
+
+// probe is a question to a member. A hanging member is asked only once.
+type probe struct {
+	done chan struct{}
+	// Set before done is closed.
+	alive, ready error
+}
+
+// ask asks the member for its health, and waits at most for answerLimit.
+func (p *Membership) ask(ctx context.Context, member informer.Runnable) (alive, ready error) {
+	p.of.mu.Lock()
+	asked := p.probe
+	if asked == nil {
+		asked = &probe{done: make(chan struct{})}
+		p.probe = asked
+		go p.answer(asked, member)
+	}
+	p.of.mu.Unlock()
+	timer := time.NewTimer(answerLimit)
+	defer timer.Stop()
+	select {
+	case <-asked.done:
+		alive, ready = asked.alive, asked.ready
+	case <-timer.C:
+		alive = fmt.Errorf("no answer for %v: %w", answerLimit, ErrStuck)
+		ready = alive
+	case <-ctx.Done():
+		alive = context.Cause(ctx)
+		ready = alive
+	}
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if p.refused != nil {
+		ready = p.refused
+	}
+	if p.ended {
+		alive = p.err
+		if alive == nil {
+			alive = ErrEnded
+		}
+		ready = alive
+	}
+	return alive, ready
+}
+
+func (p *Membership) answer(asked *probe, member informer.Runnable) {
+	if checker, ok := member.(LivenessChecker); ok {
+		asked.alive = checker.Alive()
+	}
+	asked.ready = member.Ready()
+	p.of.mu.Lock()
+	p.probe = nil
+	p.of.mu.Unlock()
+	close(asked.done)
+}
+
+// startLimit is the time within which an informer that is not a member must start. A program may
+// call the informer's Run in a goroutine just before the manager's Run.
+const startLimit = time.Second
+
+// checkInformers returns an error for each reconciler with an informer that is not a member and
+// does not start within startLimit. Such a reconciler would wait for its first sync for ever.
+func (m *Manager) checkInformers(ctx context.Context) error {
+	for deadline := time.Now().Add(startLimit); ; {
+		err := m.idleInformers()
+		if err == nil || !time.Now().Before(deadline) {
+			return err
+		}
+		select {
+		case <-time.After(startLimit / 100):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (m *Manager) idleInformers() error {
+	var errs []error
+	places, members := m.list()
+	for n, p := range places {
+		reconciler, ok := members[n].(interface{ Informers() []informer.Runnable })
+		if !ok {
+			continue
+		}
+		for _, watched := range reconciler.Informers() {
+			if m.idle(watched) {
+				name, _ := nameOf(watched)
+				err := fmt.Errorf("informer %q %w and is no member: add it with Manager.Add, or call its Run", name, errNotRunning)
+				errs = append(errs, &RunnableError{Name: p.name, Err: err})
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// idle reports whether an informer neither runs nor is a member. A led member may start later.
+func (m *Manager) idle(watched informer.Runnable) bool {
+	i, ok := watched.(lasting)
+	if !ok || m.has(watched) {
+		return false
+	}
+	select {
+	case <-i.Stopped():
+		return true
+	default:
+		return false
+	}
 }

@@ -68,4 +68,10 @@
 // A [*RunnableError] wraps the error of a member, or the reason why a member is not ready or not
 // alive. [ErrEnded], [ErrStuck] and [ErrDuplicateName] are such reasons. [ErrNoConfig] means that
 // there is no config for an informer.
+//
+// # Code
+//
+// manager.go starts and ends the members in order. informers.go makes the shared informers, reconcile.go the
+// reconcilers, check.go asks members for their health, and process.go has what a process has once: its
+// signals, its HTTP server and klog.
 package manager

@@ -9,15 +9,14 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/controller/leader"
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 )
 
 var (
-	// ErrRunning means that Run was called while it is already running.
-	ErrRunning = errors.New("manager is running already")
-
 	// ErrEnded means that a member ended although the manager did not stop it.
 	ErrEnded = errors.New("member has ended by itself")
 
@@ -54,14 +53,14 @@ type Manager struct {
 
 	informers sharing
 
-	running atomic.Bool
+	running lifecycle.Running
 	served  atomic.Pointer[string] // the address of the server
 
 	// mu protects the fields below it, and those of members and runs. It is never held while a
 	// member is called.
 	mu      sync.Mutex
 	members []*Membership      // in the order in which they were added
-	runs    map[bool]*run      // of led members, and of the others; the latest ones
+	runs    map[placement]*run // the latest ones
 	stop    context.CancelFunc // nil unless Run runs
 	ending  <-chan struct{}    // closed when led members are told to end
 }
@@ -71,7 +70,7 @@ var _ informer.Runnable = (*Manager)(nil)
 // New returns a manager without members. The config is for the cluster. It may be nil if the
 // program does not call [Informer]. Nothing starts before Run.
 func New(config *rest.Config, opts ...Option) *Manager {
-	m := &Manager{options: newOptions(opts), config: config, runs: map[bool]*run{}}
+	m := &Manager{options: newOptions(opts), config: config, runs: map[placement]*run{}}
 	if m.klog {
 		RouteKlog(m.logger)
 	}
@@ -88,30 +87,46 @@ func New(config *rest.Config, opts ...Option) *Manager {
 //
 // Errors and checks use the result of the member's method Name, or its type if there is no such
 // method or the name is empty. Two members with the same Name are an error of Run. If Run runs, the
-// second member does not start: Ready and [Membership.Err] return an [ErrDuplicateName].
-func (m *Manager) Add(member informer.Runnable) *Membership { return m.add(member, false) }
+// second member does not start: Ready and [Membership.Err] return an [ErrDuplicateName]. A nil member
+// is such an error, too, a controller.ErrIncomplete.
+func (m *Manager) Add(member informer.Runnable) *Membership { return m.add(member, everyProcess) }
 
 // AddLeaderElected adds a member that works while this process leads, or always if there is no
 // election, such as a reconciler that was made elsewhere. Its Run must return soon after ctx has
 // ended, and must be callable again.
-func (m *Manager) AddLeaderElected(member informer.Runnable) *Membership { return m.add(member, true) }
+func (m *Manager) AddLeaderElected(member informer.Runnable) *Membership {
+	return m.add(member, leaderOnly)
+}
 
-func (m *Manager) add(member informer.Runnable, led bool) *Membership {
-	p := &Membership{of: m, member: member, led: led, stopping: make(chan struct{}), done: make(chan struct{})}
+func (m *Manager) add(member informer.Runnable, where placement) *Membership {
+	if member == nil {
+		member = absent{}
+	}
+	p := &Membership{of: m, member: member, runs: where, stopping: make(chan struct{}), done: make(chan struct{})}
 	p.name, p.named = nameOf(member)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.members = append(m.members, p)
-	if r := m.runs[led]; r != nil {
+	if r := m.runs[where]; r != nil {
 		m.startLocked(r, p)
 	}
 	return p
 }
 
-// clashLocked returns an error if an earlier member has the name of a member. Members without a
+// absent stands for a nil member.
+type absent struct{}
+
+func (absent) Run(context.Context) error         { return lifecycle.ErrIncomplete }
+func (absent) WaitForSync(context.Context) error { return lifecycle.ErrIncomplete }
+func (absent) Ready() error                      { return lifecycle.ErrIncomplete }
+
+// clashLocked returns an error if a member is nil, or if an earlier one has its name. Members without a
 // name may have the same type.
 func (m *Manager) clashLocked(p *Membership) error {
 	number := slices.Index(m.members, p)
+	if p.member == (absent{}) {
+		return fmt.Errorf("number %d in the order of Add: %w", number+1, lifecycle.ErrIncomplete)
+	}
 	for n, other := range m.members[:max(number, 0)] {
 		if other.named && p.named && other.name == p.name {
 			return fmt.Errorf("%w: number %d and number %d in the order of Add", ErrDuplicateName, n+1, number+1)
@@ -120,7 +135,7 @@ func (m *Manager) clashLocked(p *Membership) error {
 	return nil
 }
 
-// clashes returns the errors of all members that have the name of an earlier one.
+// clashes returns the errors of clashLocked for all members.
 func (m *Manager) clashes() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,7 +171,7 @@ func (m *Manager) list() (places []*Membership, members []informer.Runnable) {
 // election.
 func (m *Manager) Leading() bool {
 	if m.elector == nil {
-		return m.running.Load()
+		return m.running.Active()
 	}
 	return m.elector.Leading()
 }
@@ -173,8 +188,8 @@ func (m *Manager) Leading() bool {
 // Run returns the error of each member as a [*RunnableError], and the errors of the election and the
 // server. If the manager stopped a member, Run logs its [*eventqueue.DrainError], or the
 // recorder.ErrUnwritten of a recorder, instead.
-// [Membership.Err] returns the error of a member that was stopped; Run does not. Run returns
-// [ErrRunning] if it is already running.
+// [Membership.Err] returns the error of a member that was stopped; Run does not. While another Run
+// has not returned, Run returns a controller.ErrRunning.
 //
 // Run fails before it starts any member if two have the same name, with an [ErrDuplicateName]. Run
 // fails before it starts led members if a reconciler watches an informer that does not run
@@ -187,10 +202,11 @@ func (m *Manager) Run(ctx context.Context) error {
 // runWithin is Run within another manager: informers continue until last is closed. It calls
 // finished when all other members have ended.
 func (m *Manager) runWithin(ctx context.Context, last <-chan struct{}, finished func()) error {
-	if !m.running.CompareAndSwap(false, true) {
-		return ErrRunning
+	end, err := m.running.Begin("manager")
+	if err != nil {
+		return err
 	}
-	defer m.running.Store(false)
+	defer end()
 	if err := m.clashes(); err != nil {
 		return err
 	}
@@ -211,7 +227,7 @@ func (m *Manager) runWithin(ctx context.Context, last <-chan struct{}, finished 
 	m.logger.Info("manager starts")
 
 	// The other members outlive ctx, so that led members can finish with fresh caches.
-	others := m.start(context.WithoutCancel(ctx), false)
+	others := m.start(context.WithoutCancel(ctx), everyProcess)
 	err = m.checkInformers(leading)
 	if err == nil {
 		err = m.lead(leading)
@@ -253,7 +269,250 @@ type led struct{ *Manager }
 
 // Run runs the led members until ctx ends.
 func (m led) Run(ctx context.Context) error {
-	r := m.start(ctx, true)
+	r := m.start(ctx, leaderOnly)
 	<-ctx.Done()
 	return m.end(r, ctx.Done(), func() {})
+}
+
+// placement says which processes run a member.
+type placement string
+
+const (
+	everyProcess placement = "every process"
+	leaderOnly   placement = "the leader" // every process if there is no election
+)
+
+// Membership is a member's place in a [Manager].
+type Membership struct {
+	of       *Manager
+	name     string
+	named    bool // by the member itself
+	runs     placement
+	stopping chan struct{} // closed by Stop, under of.mu
+	done     chan struct{}
+
+	// Guarded by of.mu.
+
+	member  informer.Runnable // nil when it was stopped and has ended
+	stopped bool
+	cancel  context.CancelFunc // nil unless the member runs
+	ended   bool               // by itself
+	refused error              // why it does not start
+	err     error              // of the last Run
+	probe   *probe             // nil unless one is running
+}
+
+// nameOf returns the name of a member, and whether the member has one by itself.
+func nameOf(member informer.Runnable) (name string, named bool) {
+	if of, ok := member.(interface{ Name() string }); ok {
+		name = of.Name()
+	}
+	if name == "" {
+		return fmt.Sprintf("%T", member), false
+	}
+	return name, true
+}
+
+// Stop removes the member from the manager and ends it, if it runs. It returns at once:
+// [Membership.Done] is closed when the member has ended. It may be called more than once, and from
+// a handler of the member.
+func (p *Membership) Stop() {
+	m := p.of
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.stopped {
+		return
+	}
+	p.stopped = true
+	close(p.stopping)
+	m.members = slices.DeleteFunc(m.members, func(other *Membership) bool { return other == p })
+	if p.cancel == nil {
+		p.endLocked()
+		return
+	}
+	p.cancel()
+}
+
+// endLocked drops the reference to a stopped member, so that a Membership does not keep a cache in
+// memory.
+func (p *Membership) endLocked() {
+	p.member = nil
+	close(p.done)
+}
+
+// Done returns a channel that is closed when the member was stopped and has ended. It stays open
+// for members that end with the manager.
+func (p *Membership) Done() <-chan struct{} { return p.done }
+
+// Err returns the error of the member's last Run, as a [*RunnableError]. It is nil while the member
+// runs.
+func (p *Membership) Err() error {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	return p.err
+}
+
+// run is one run of the members that every process runs, or of those that only the leader runs. Its
+// fields are guarded by Manager.mu.
+type run struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	// last is the context of the members in lasting, which end after all others.
+	last    context.Context
+	endLast context.CancelFunc
+	lasting sync.WaitGroup
+	ending  bool // no further member is started
+	errs    []error
+}
+
+// start starts all members of one placement. m.runs has the run until the next start.
+func (m *Manager) start(ctx context.Context, where placement) *run {
+	r := &run{}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.last, r.endLast = context.WithCancel(context.WithoutCancel(ctx))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.runs[where] = r
+	for _, p := range m.members {
+		if p.runs == where {
+			m.startLocked(r, p)
+		}
+	}
+	return r
+}
+
+// end ends the members and returns their errors. Members that end last continue until last is
+// closed, unless a member failed. end calls finished before it waits for last.
+func (m *Manager) end(r *run, last <-chan struct{}, finished func()) error {
+	r.cancel()
+	m.mu.Lock()
+	r.ending = true
+	m.mu.Unlock()
+	r.running.Wait()
+	finished()
+	if len(m.errors(r)) == 0 {
+		<-last
+	}
+	r.endLast()
+	r.lasting.Wait()
+	return errors.Join(m.errors(r)...)
+}
+
+func (m *Manager) errors(r *run) []error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return r.errs
+}
+
+// nesting is a *Manager, or a type that embeds one and may have a Run of its own.
+type nesting interface{ has(informer.Runnable) bool }
+
+// lasting is an informer. Informers end last, since other members work with their caches.
+type lasting interface{ Stopped() <-chan struct{} }
+
+func (m *Manager) startLocked(r *run, p *Membership) {
+	if r.ending {
+		return
+	}
+	if p.refused = m.clashLocked(p); p.refused != nil { // added while Run runs
+		p.err = &RunnableError{Name: p.name, Err: p.refused}
+		m.logger.Error("member does not start", zap.String("member", p.name), zap.Error(p.refused))
+		return
+	}
+	of, running, work, finished := r.ctx, &r.running, p.member.Run, func() {}
+	switch member := p.member.(type) {
+	case *Manager:
+		r.running.Add(1)
+		finished = sync.OnceFunc(r.running.Done)
+		running = &r.lasting
+		work = func(ctx context.Context) error { return member.runWithin(ctx, lastOf(r.last, p.stopping), finished) }
+	case lasting:
+		of, running = r.last, &r.lasting
+	}
+	var ctx context.Context
+	ctx, p.cancel = context.WithCancel(of)
+	p.ended, p.err = false, nil
+	running.Go(func() {
+		defer finished()
+		err := work(ctx)
+		stopped := ctx.Err() != nil // by the manager, so that work which is left is no failure
+		switch {
+		case stopped && onlyLeft(err):
+			m.logger.Warn("member ended with work left", zap.String("member", p.name), zap.Error(err))
+			err = nil
+		case err != nil:
+			err = &RunnableError{Name: p.name, Err: err}
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		p.cancel()
+		p.cancel, p.ended, p.err = nil, !stopped, err
+		if p.stopped {
+			p.endLocked()
+		} else if err != nil {
+			r.errs = append(r.errs, err)
+			m.stop() // the led members end before the others
+		}
+	})
+}
+
+// lastOf returns a channel that is closed when last ends or stopping is closed.
+func lastOf(last context.Context, stopping <-chan struct{}) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-last.Done():
+		case <-stopping:
+		}
+	}()
+	return ended
+}
+
+// onlyLeft reports whether an error only names the work that was left when a member was told to
+// end.
+func onlyLeft(err error) bool {
+	if err == lifecycle.ErrDrainTimeout { // recorder.ErrUnwritten wraps it
+		return true
+	}
+	switch e := err.(type) {
+	case *eventqueue.DrainError:
+		return true
+	case interface{ Unwrap() error }:
+		return onlyLeft(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		all := e.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !onlyLeft(one) })
+	}
+	return false
+}
+
+// errOther is the cause for the other members when one member fails to sync.
+var errOther = errors.New("another member of the manager failed")
+
+func (p *Membership) waitForSync(ctx context.Context, member informer.Runnable) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		select {
+		case <-p.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	defer watcher.Wait()
+	defer cancel()
+	p.of.mu.Lock()
+	err := p.refused
+	p.of.mu.Unlock()
+	if err == nil {
+		err = member.WaitForSync(ctx)
+	}
+	select {
+	case <-p.stopping:
+		return nil
+	default:
+		return err
+	}
 }

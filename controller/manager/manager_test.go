@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/leader"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/recorder"
@@ -61,7 +62,7 @@ func TestMembersEndInOrder(t *testing.T) {
 		m.Add(&member{name: "late", notes: &notes, run: slow})
 		synctest.Wait()
 		assert.Equal(t, []string{"late begins"}, notes.take())
-		assert.ErrorIs(t, m.Run(t.Context()), ErrRunning)
+		assert.ErrorIs(t, m.Run(t.Context()), controller.ErrRunning)
 		require.NoError(t, stop())
 		assert.Equal(t, []string{"led ends", "base ends", "late ends"}, notes.take())
 
@@ -234,6 +235,18 @@ func TestElectionOfNoUseIsReportedBeforeAnythingRuns(t *testing.T) {
 		m.Add(&member{notes: &notes, name: "informer"})
 		assert.ErrorContains(t, m.Run(t.Context()), "WithTimes")
 		assert.Empty(t, notes.take())
+	})
+}
+
+func TestNilMemberIsReportedBeforeAnythingRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(nil)
+		var notes journal
+		m.Add(&member{notes: &notes, name: "informer"})
+		m.AddLeaderElected(nil)
+		assert.ErrorIs(t, m.Run(t.Context()), controller.ErrIncomplete)
+		assert.Empty(t, notes.take())
+		assert.ErrorIs(t, m.Ready(), controller.ErrIncomplete)
 	})
 }
 

@@ -125,13 +125,13 @@ var errNever = errors.New("never")
 func (*unsynced) WaitForSync(context.Context) error { return errNever }
 
 func TestWaitForSyncFailsOnceAMemberFails(t *testing.T) {
-	for _, led := range []bool{false, true} {
+	for _, where := range []placement{everyProcess, leaderOnly} {
 		synctest.Test(t, func(t *testing.T) {
 			server := reflectortest.Start(t)
 			server.Inject(reflectortest.Answer(500).On("", "secrets"))
 			m := New(nil)
 			m.Add(informer.New(core(t, server).Secrets(""), informer.WithName("secrets")))
-			m.add(&unsynced{member{name: "never", notes: &journal{}}}, led)
+			m.add(&unsynced{member{name: "never", notes: &journal{}}}, where)
 			stop := start(t, m)
 			err := m.WaitForSync(t.Context())
 			require.ErrorIs(t, err, errNever)
@@ -180,7 +180,7 @@ func TestMembersComeAndGoAsRunDoes(t *testing.T) {
 	for n := range 4 {
 		workers.Go(func() {
 			for range 100 {
-				membership := m.add(&member{notes: &journal{}}, n%2 == 0)
+				membership := m.add(&member{notes: &journal{}}, []placement{everyProcess, leaderOnly}[n%2])
 				_ = m.Ready()
 				_ = m.WaitForSync(t.Context())
 				membership.Stop()

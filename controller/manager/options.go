@@ -19,10 +19,9 @@ import (
 )
 
 const (
-	// DefaultAnswerLimit is how long a check waits for the answer of a member. The kubelet waits
-	// one second unless the probe sets timeoutSeconds. Set timeoutSeconds above this limit, or
-	// lower the limit with [WithAnswerLimit]. Then the answer of a check names the member.
-	DefaultAnswerLimit = 5 * time.Second
+	// answerLimit is how long a check waits for the answer of a member before the member counts as
+	// dead.
+	answerLimit = 5 * time.Second
 
 	// DefaultStuckAfter is how long a call of a reconcile function may take until the
 	// process counts as dead.
@@ -39,7 +38,6 @@ type options struct {
 	lock    resourcelock.Interface
 	elect   []leader.Option
 	stuck   time.Duration
-	answer  time.Duration
 	address string
 	klog    bool
 	routes  []route
@@ -59,7 +57,7 @@ type optionFunc func(*options)
 func (f optionFunc) apply(o *options) { f(o) }
 
 func newOptions(opts []Option) options {
-	o := options{logger: defaultLogger(), scheme: scheme.Scheme, stuck: DefaultStuckAfter, answer: DefaultAnswerLimit}
+	o := options{logger: defaultLogger(), scheme: scheme.Scheme, stuck: DefaultStuckAfter}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
@@ -144,17 +142,6 @@ func WithStuckAfter(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.stuck = d })
 }
 
-// WithAnswerLimit sets how long a check waits for the answer of a member before the member counts
-// as dead. An answer needs only a look at a few fields. The limit should be shorter than the
-// timeout of the kubelet. The default is [DefaultAnswerLimit], also for 0 or less.
-func WithAnswerLimit(d time.Duration) Option {
-	return optionFunc(func(o *options) {
-		if d > 0 {
-			o.answer = d
-		}
-	})
-}
-
 // WithServer makes Run serve /healthz and /readyz at a TCP address, such as ":8081". With port 0
 // the system chooses a port: see [Manager.Address]. With an empty address, as without this option,
 // Run serves nothing.
@@ -164,7 +151,11 @@ func WithServer(address string) Option {
 
 // WithHandler adds a handler to the server of [WithServer], such as metrics. The pattern is a
 // pattern of [http.ServeMux]. Run panics, as ServeMux does, if the pattern is invalid or already
-// used.
+// used. A nil handler adds none.
 func WithHandler(pattern string, handler http.Handler) Option {
-	return optionFunc(func(o *options) { o.routes = append(o.routes, route{pattern, handler}) })
+	return optionFunc(func(o *options) {
+		if handler != nil {
+			o.routes = append(o.routes, route{pattern, handler})
+		}
+	})
 }

@@ -137,14 +137,6 @@ func TestWriteOfAnotherClientEndsABackoffOnce(t *testing.T) {
 	})
 }
 
-func TestResyncDoesNotEndABackoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		calls := w.failing(func(context.Context, int) error { return nil }, WithResync(time.Second))
-		assert.LessOrEqual(t, calls, 22)
-	})
-}
-
 func TestWriteOfASuccessfulCallIsReconciledAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -36,8 +36,8 @@
 //     many changes.
 //   - reconcile-R3: If the function returns an error, panics or calls runtime.Goexit, the key is
 //     retried after a back-off, which grows with each failure. An event that a reported write of
-//     the failed calls caused never shortens the back-off, nor does an event during the call, nor a
-//     resync. A change by another writer does so once in each back-off (queue-E11); later ones are
+//     the failed calls caused never shortens the back-off, nor does an event during the call. A
+//     change by another writer does so once in each back-off (queue-E11); later ones are
 //     reconciled when it ends. So a function may write its error into the status of its object. An
 //     error of [eventqueue.Permanent] is not retried. Other keys are not delayed.
 //   - reconcile-R4: If a call has reported a write with [RecordWrite] or [RecordDelete], the
@@ -46,7 +46,7 @@
 //     most as long as [WithReadYourWritesTimeout] says. Then it reconciles the key again. This also
 //     holds for the next Run of the same reconciler.
 //   - reconcile-R5: Keys with live events, and keys that a [Result] asked for, go before keys with
-//     only initial additions or resyncs, except for one key in eight. A failed key keeps its
+//     only initial additions, except for one key in eight. A failed key keeps its
 //     priority.
 //   - reconcile-R6: When ctx ends, the reconciler still reconciles queued keys for the time of
 //     [WithDrainTimeout]. This includes keys that wait for a cache, as long as the informers fill
@@ -105,4 +105,11 @@
 // [WithErrorHandler], as a [*eventqueue.HandlerError]. For a panic it contains a
 // [*eventqueue.PanicError], with the key and the stack. Run returns a [*eventqueue.DrainError] if
 // keys were left.
+//
+// # Code
+//
+// Read Reconciler.Run in reconciler.go, then run.go: an event becomes a key in trigger, and the key a call
+// in handle, which settle ends. source.go maps the events of an informer to keys. written.go makes the next
+// call wait until the caches show the writes of the last one. own.go decides which events show only such
+// writes.
 package reconcile

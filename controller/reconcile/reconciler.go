@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/term"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 )
@@ -33,7 +36,8 @@ type Func[T any] func(ctx context.Context, key store.Key, object T) (Result, err
 // function is a [Func] that takes the object from the call of its context.
 type function func(ctx context.Context, key store.Key) (Result, error)
 
-// Result says when to reconcile a key again without an event.
+// Result says when to reconcile a key again without an event. A function whose work also depends on
+// something that no informer sees returns the period in which it looks at that.
 type Result struct {
 	// RequeueAfter is the delay until the key is reconciled again. 0 or less means never. It is
 	// ignored if there is an error. If the key is reconciled earlier because of an event, the
@@ -51,13 +55,9 @@ type Reconciler[T any] struct {
 	primary   *watching[T]
 	misuse    error // of options; Run returns it
 	reconcile function
-	synced    chan struct{}
-	once      sync.Once // closes synced
-
-	// mu protects the fields below it.
-	mu      sync.Mutex
-	running bool
-	queue   *eventqueue.Collection[store.Key] // of the last run
+	synced    *lifecycle.Latch
+	running   lifecycle.Running
+	queue     atomic.Pointer[eventqueue.Collection[store.Key]] // of the last run
 
 	// unseen holds the waits for writes of earlier runs that the caches did not show when those
 	// runs ended. Only Run uses it.
@@ -76,8 +76,8 @@ func New[T any](name string, primary *informer.Informer[T], reconcile Func[T], o
 	r := &Reconciler[T]{
 		options: o,
 		name:    name,
-		primary: &watching[T]{informer: primary, resync: o.resync},
-		synced:  make(chan struct{}),
+		primary: &watching[T]{informer: primary},
+		synced:  lifecycle.NewLatch(),
 	}
 	if reconcile != nil {
 		r.reconcile = func(ctx context.Context, key store.Key) (Result, error) {
@@ -120,10 +120,7 @@ func (r *Reconciler[T]) Enqueue(key store.Key) {
 		r.logger.Warn("key without a name is not queued", zap.String("reconciler", r.name), zap.Stringer("key", key))
 		return
 	}
-	r.mu.Lock()
-	queue := r.queue
-	r.mu.Unlock()
-	if queue != nil {
+	if queue := r.queue.Load(); queue != nil {
 		eventqueue.Add(queue, key, true)
 	}
 }
@@ -155,10 +152,8 @@ const notRunning = "reconciler watches informers that do not run: add them to th
 func (r *Reconciler[T]) warn(ctx context.Context) {
 	var names []string
 	for _, s := range r.all() {
-		select {
-		case <-s.of().Stopped():
+		if lifecycle.IsClosed(s.of().Stopped()) {
 			names = append(names, s.of().Name())
-		default:
 		}
 	}
 	if len(names) > 0 && ctx.Err() == nil {
@@ -169,23 +164,11 @@ func (r *Reconciler[T]) warn(ctx context.Context) {
 // Synced returns a channel that is closed when the first call may begin: all informers have filled
 // their caches and have caught up with the server, and the keys of their objects, or the keys that
 // [Watch] maps them to, are queued.
-func (r *Reconciler[T]) Synced() <-chan struct{} { return r.synced }
+func (r *Reconciler[T]) Synced() <-chan struct{} { return r.synced.Done() }
 
 // WaitForSync waits for [Reconciler.Synced]. If ctx ends before, it returns the error of
 // [Reconciler.Ready] and the cause of ctx.
-func (r *Reconciler[T]) WaitForSync(ctx context.Context) error {
-	select {
-	case <-r.synced:
-		return nil
-	default:
-	}
-	select {
-	case <-r.synced:
-		return nil
-	case <-ctx.Done():
-		return errors.Join(r.Ready(), context.Cause(ctx))
-	}
-}
+func (r *Reconciler[T]) WaitForSync(ctx context.Context) error { return r.synced.Wait(ctx, r.Ready) }
 
 // Ready returns nil if the reconciler is synced and all its informers are ready. Otherwise the
 // error names the reasons: see [informer.Informer.Ready].
@@ -200,45 +183,19 @@ func (r *Reconciler[T]) Ready() error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("reconciler %s: %w", r.name, err)
 	}
-	select {
-	case <-r.synced:
-		return nil
-	default:
+	if !r.synced.IsSet() {
 		return fmt.Errorf("reconciler %s has not begun", r.name)
 	}
+	return nil
 }
 
 // Stats returns the state of the queue of keys. Its counters begin at zero in each Run. Before the
 // first Run they are zero.
 func (r *Reconciler[T]) Stats() eventqueue.Stats {
-	r.mu.Lock()
-	queue := r.queue
-	r.mu.Unlock()
-	if queue == nil {
-		return eventqueue.Stats{}
+	if queue := r.queue.Load(); queue != nil {
+		return queue.Stats()
 	}
-	return queue.Stats()
-}
-
-func (r *Reconciler[T]) setQueue(queue *eventqueue.Collection[store.Key]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue = queue
-}
-
-// begin marks the reconciler as running, and reports false if it already was.
-func (r *Reconciler[T]) begin() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	ran := r.running
-	r.running = true
-	return !ran
-}
-
-func (r *Reconciler[T]) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running = false
+	return eventqueue.Stats{}
 }
 
 // Run waits until the informers are synced, and until their caches are current: see
@@ -250,8 +207,8 @@ func (r *Reconciler[T]) end() {
 // contexts of running calls end at once: see also [controller.HardStopContext].
 //
 // It returns nil if no work is left. It returns an [*eventqueue.DrainError] that names the keys
-// that had failed, waited for the caches or were not reached. It returns [controller.ErrRunning] if
-// it is already running, [controller.ErrIncomplete] with the name of a nil argument, or the error
+// that had failed, waited for the caches or were not reached. It returns a [controller.ErrRunning]
+// while another Run has not returned, [controller.ErrIncomplete] with the name of a nil argument, or the error
 // of [Where] for a wrong type. If ctx ends before the informers are synced, it returns nil. It may
 // be called again and then begins anew. Keys that wait for the caches still wait then.
 func (r *Reconciler[T]) Run(ctx context.Context) error {
@@ -259,15 +216,16 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 		return err
 	}
 	began, sources := time.Now(), r.all()
-	if !r.begin() {
-		return fmt.Errorf("reconciler %s: %w", r.name, controller.ErrRunning)
+	end, err := r.running.Begin("reconciler " + r.name)
+	if err != nil {
+		return err
 	}
-	defer r.end()
+	defer end()
 	defer time.AfterFunc(startLimit, func() { r.warn(ctx) }).Stop()
 
 	run := newRun(ctx, &r.options, r.name, r.reconcile, sources)
 	defer run.close()
-	r.setQueue(run.keys)
+	r.queue.Store(run.keys)
 	subscriptions := make([]subscription, len(sources))
 	for n, s := range sources {
 		subscriptions[n] = s.subscribe(&r.options, r.name, run.trigger)
@@ -295,6 +253,45 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 	}
 	run.resume(r.unseen)
 	defer func() { r.unseen = run.leftUnseen() }()
-	r.once.Do(func() { close(r.synced) })
+	r.synced.Set()
 	return run.work(ctx, stop)
+}
+
+// startSpread is how much earlier than a reconciler its informers may have begun to list, if a
+// program starts all of them together.
+const startSpread = 5 * time.Second
+
+const behind = "caches may be behind the server, but calls begin: a call may see objects as they were before this process took over; does the state of the informers show why?"
+
+// WithCatchUpTimeout sets how long Run waits at most, before its first call, until the caches have
+// what the server had at the beginning: see reconcile-R10. After that Run logs the reason, and makes
+// its calls with the caches as they are. The default is a minute, because client-go detects a dead
+// connection in 45 seconds, and a server sends a bookmark each minute. With 0 or less, Run does not
+// wait.
+func WithCatchUpTimeout(d time.Duration) Option {
+	return optionFunc(func(o *options) { o.catchUp = d })
+}
+
+// catchUp waits until the caches are current. In the term of an election, they must show what the
+// server had at the beginning of the term or later: the leader before may have written until then.
+// Without an election it is enough that the program has just started with consistent lists.
+func (r *Reconciler[T]) catchUp(ctx context.Context, sources []source, began time.Time) {
+	since, elected := term.Begun(ctx)
+	if !elected {
+		since = began.Add(-startSpread)
+	}
+	if r.options.catchUp <= 0 {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, r.options.catchUp)
+	defer cancel()
+	errs := make([]error, len(sources))
+	var running sync.WaitGroup
+	for n, s := range sources {
+		running.Go(func() { errs[n] = s.of().CatchUp(limited, since) })
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
+		r.logger.Warn(behind, zap.String("reconciler", r.name), zap.Duration("after", r.options.catchUp), zap.Error(err))
+	}
 }

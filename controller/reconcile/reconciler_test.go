@@ -224,23 +224,6 @@ func TestKeysAreReconciledAgainAfterTheTimeTheyAskFor(t *testing.T) {
 	})
 }
 
-func TestEverythingIsReconciledAgainInEachPeriod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.create(configMap("a"), configMap("b"), secret("s", "c"))
-		var got list
-		stop := w.run(New("test", w.configMaps, got.noting(), w.ofSecrets, WithResync(time.Minute)))
-		synctest.Wait()
-		assert.Equal(t, []string{"a", "b", "c"}, sorted(got.take()))
-		for range 2 {
-			<-time.After(time.Minute)
-			synctest.Wait()
-			assert.Equal(t, []string{"a", "b"}, sorted(got.take()), "those of the primary informer")
-		}
-		require.NoError(t, stop())
-	})
-}
-
 func TestCallsHaveALimitedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

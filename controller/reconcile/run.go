@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
-	"github.com/kubereflector/kubereflector/controller/internal/failure"
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/failure"
 	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // run is one run of a reconciler: a controller of keys, and the state of the keys.
@@ -186,8 +188,7 @@ func (r *run) call(c *call, queue *eventqueue.Queue[store.Key]) (Result, error) 
 // settle records the result of a call, and schedules the next one. The controller takes the key
 // back after that. No lock is held while functions of the user are called.
 func (r *run) settle(c *call, result Result, err error) {
-	writes, repeat := c.written(), !eventqueue.IsPermanent(err)
-	for _, t := range r.note(c, writes, r.unseen(c.key, writes), err != nil, repeat) {
+	for _, t := range r.note(c, err) {
 		r.tellTriggered(t)
 		eventqueue.Add(r.keys, c.key, t.live)
 	}
@@ -196,11 +197,13 @@ func (r *run) settle(c *call, result Result, err error) {
 	}
 }
 
-// note records the end of a call and the writes that the caches do not show yet. If repeat is true,
-// a failed key is reconciled again, and a key whose writes the caches do not show in time. note
-// returns the events of other writers during the call.
-func (r *run) note(c *call, writes []written, unseen []wait, failed, repeat bool) (during []trigger) {
-	key := c.key
+// note records the end of a call and the writes that the caches do not show yet. Unless the error is
+// permanent, a failed key is reconciled again, and so is a key whose writes the caches do not show in
+// time. note returns the events of other writers during the call.
+func (r *run) note(c *call, err error) (during []trigger) {
+	key, writes := c.key, c.written()
+	unseen := r.unseen(key, writes)
+	failed, repeat := err != nil, !eventqueue.IsPermanent(err)
 	var heard []ownWrite
 	now := time.Now()
 	if r.ignoreOwn {
@@ -243,7 +246,7 @@ func (r *run) failed(ctx context.Context, err error) {
 		of.ResourceVersion = r.sources[0].held(of.Key)
 	}
 	c := &call{Context: ctx, run: r, key: of.Key}
-	failure.Report(c, c.log(), "reconcile failed", of, r.errorHandler)
+	failure.Report(c, r.logger.With(zap.String("reconciler", r.name)), "reconcile failed", of, r.errorHandler)
 }
 
 // stateLocked returns the state of a key, and creates it if necessary.
@@ -260,5 +263,110 @@ func (r *run) stateLocked(key store.Key) *state {
 func (r *run) tidyLocked(key store.Key, s *state) {
 	if s.hold == nil && !s.gone.any() && !s.ending.any() && !s.running && len(s.own) == 0 && len(s.failing.wrote) == 0 {
 		delete(r.states, key)
+	}
+}
+
+// An object that the primary cache does not have may exist: it stopped matching the selector of the
+// informer, or its scope left this process. A function that cleans up after such an object
+// destroys what belongs to a living one. So the run asks the informer, which asks the server unless
+// the watch alone is proof.
+
+// ended are the objects of a key that events showed as deleted, and after which no call has
+// succeeded.
+type ended struct {
+	// uids are distinct; an empty one is unknown. Two known ones are enough to know that one of them is
+	// gone, whatever exists, so there are at most three.
+	uids []types.UID
+	// confirmed is true if the server said that they are gone. They stay gone, so a repeated call does
+	// not ask again.
+	confirmed bool
+	back      bool // the key has had an object since
+}
+
+func (e ended) any() bool { return len(e.uids) > 0 }
+
+func (e *ended) add(uid types.UID) {
+	e.confirmed, e.back = false, false
+	if len(e.uids) < 3 && !slices.Contains(e.uids, uid) {
+		e.uids = append(e.uids, uid)
+	}
+}
+
+// and returns the objects of both.
+func (e ended) and(later ended) ended {
+	for _, uid := range later.uids {
+		e.add(uid)
+	}
+	return e
+}
+
+// confirm records that the server said that the objects are gone.
+func (e *ended) confirm() {
+	e.confirmed = slices.ContainsFunc(e.uids, func(uid types.UID) bool { return uid != "" })
+}
+
+// noteEnd records whether the object of a key was deleted.
+func (r *run) noteEnd(t trigger) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.gone {
+		r.stateLocked(t.key).gone.add(types.UID(t.of.uid))
+	} else if s := r.states[t.key]; s != nil {
+		s.ending.back = true
+	}
+}
+
+// part drops the state of an object that left. No call follows.
+func (r *run) part(t trigger) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.states[t.key]
+	if s == nil {
+		return
+	}
+	if t.primary { // the object exists, and another process is responsible for it
+		s.gone, s.ending = ended{}, ended{}
+	}
+	s.shows(t)
+	r.tidyLocked(t.key, s)
+}
+
+// read reads the object of a call from the primary cache. Without an object, it reports whether the
+// function hears that there is none. No lock is held during the request.
+func (r *run) read(ctx context.Context, c *call) (calls bool, err error) {
+	if len(r.sources) == 0 {
+		return true, nil
+	}
+	primary := r.sources[0]
+	if c.object = primary.object(c.key); c.object != nil {
+		return true, nil
+	}
+	ending := r.endingOf(c.key)
+	if ending.confirmed {
+		return true, nil
+	}
+	gone, err := primary.gone(ctx, c.key, ending.uids)
+	if err != nil || !gone {
+		return false, err
+	}
+	r.confirm(c.key)
+	c.object = primary.object(c.key) // it may have come back during the request
+	return true, nil
+}
+
+func (r *run) endingOf(key store.Key) ended {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.states[key]; s != nil {
+		return s.ending
+	}
+	return ended{}
+}
+
+func (r *run) confirm(key store.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.states[key]; s != nil {
+		s.ending.confirm()
 	}
 }

@@ -64,7 +64,7 @@ type subscription interface {
 // trigger is the reason to reconcile a key.
 type trigger struct {
 	key     store.Key
-	live    bool    // the event is neither an initial addition nor a resync
+	live    bool    // the event is no initial addition
 	of      version // the version of the object that changed
 	prior   version // the version before a modification; zero if the key was not mapped to that state
 	added   bool    // the object appeared
@@ -91,7 +91,6 @@ type watching[S any] struct {
 	keys     func(S) []store.Key // nil: the own key of the object, as for the primary source
 	mapped   bool                // keys must not be nil
 	only     []func(eventqueue.Event[S]) bool
-	resync   time.Duration
 }
 
 // Watch triggers reconciles for changes of objects of a secondary informer. keys returns the keys
@@ -179,7 +178,7 @@ func (w *watching[S]) subscribe(o *options, name string, tell func(trigger)) sub
 		informer.WithName(name),
 		// If two changes were merged into one, an owner in between would be missed. The handler is
 		// quick, so the backlog needs little memory.
-		informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)), informer.WithResync(w.resync),
+		informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)),
 		informer.WithErrorHandler(o.errorHandler), // nil means the informer's error handler
 	}
 	if o.logger.Core().Enabled(zapcore.ErrorLevel) { // else the informer's logger reports errors
@@ -213,7 +212,7 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 		of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, left: event.OutOfScope,
 		added:  event.Type == eventqueue.Addition,
 		listed: event.Origin != eventqueue.Watch, primary: w.keys == nil,
-		live: !event.Initial && event.Origin != eventqueue.Resync,
+		live: !event.Initial,
 	}
 	var prior version
 	if event.Type == eventqueue.Modification {
@@ -256,4 +255,92 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 		add(w.keys(event.Prior), prior)
 	}
 	return err
+}
+
+// OwnerKeys returns the mapping of [Owns], from an object to its controlling owner, as
+// [metav1.NewControllerRef] sets it, if the owner is of the given kind. The version of the kind
+// does not matter. The mapping returns the namespace of the object; the reconciler drops it if its
+// primary objects have none.
+func OwnerKeys[S metav1.Object](kind schema.GroupKind) func(S) []store.Key {
+	return func(object S) []store.Key {
+		ref := metav1.GetControllerOfNoCopy(object)
+		if ref == nil || ref.Kind != kind.Kind {
+			return nil
+		}
+		version, err := schema.ParseGroupVersion(ref.APIVersion)
+		if err != nil || version.Group != kind.Group {
+			return nil
+		}
+		return []store.Key{{Namespace: object.GetNamespace(), Name: ref.Name}}
+	}
+}
+
+const (
+	unknownScope = iota
+	namespaced
+	clusterScoped
+)
+
+// scopeOf returns the scope of the kind whose object has a key.
+func scopeOf(key store.Key) int32 {
+	if key.Namespace == "" {
+		return clusterScoped
+	}
+	return namespaced
+}
+
+// inScope returns the key without its namespace if the primary objects have no namespaces. A mapping
+// sees only the secondary object, which may be in a namespace although its owner is not.
+func (r *run) inScope(key store.Key) store.Key {
+	if key.Namespace == "" || len(r.sources) == 0 {
+		return key
+	}
+	// Objects say more than discovery: the kind may have been defined again with another scope.
+	scope := r.scope.Load()
+	if scope == clusterScoped || scope == unknownScope && r.sources[0].clusterScoped() {
+		key.Namespace = ""
+	}
+	return key
+}
+
+// ByLabel returns a mapping for [Watch] from an object to the one that a label names: in its
+// namespace, or without one if the primary objects have none.
+func ByLabel[S metav1.Object](label string) func(S) []store.Key {
+	return func(object S) []store.Key {
+		name := object.GetLabels()[label]
+		if name == "" {
+			return nil
+		}
+		return []store.Key{{Namespace: object.GetNamespace(), Name: name}}
+	}
+}
+
+// ByIndex returns a mapping for [Watch] from an object to all objects of the primary cache that
+// share a value with it in an index, such as all objects that name it. It finds the objects that
+// are in the cache when the object changes. An object that comes later is reconciled because of its
+// own addition.
+func ByIndex[S, T any, I comparable](index *store.Index[I, T], values func(S) []I) func(S) []store.Key {
+	return func(object S) []store.Key {
+		var keys []store.Key
+		for _, value := range values(object) {
+			for key := range index.Get(value) {
+				keys = append(keys, key)
+			}
+		}
+		return keys
+	}
+}
+
+// GenerationChanged is a predicate for [Watch] and [Where]. It rejects modifications of only the
+// status or the metadata, which keep the generation. It accepts the beginning of a deletion. It does not work for kinds without a generation, such as ConfigMaps. It also rejects an
+// object that the server shows differently under the same generation and resource version, because
+// its definition got a default or another conversion: so does every predicate that compares
+// versions.
+func GenerationChanged[S metav1.Object](event eventqueue.Event[S]) bool {
+	if event.Type != eventqueue.Modification {
+		return true
+	}
+	return event.Prior.GetGeneration() != event.Object.GetGeneration() ||
+		event.Prior.GetUID() != event.Object.GetUID() ||
+		(event.Prior.GetDeletionTimestamp() == nil) != (event.Object.GetDeletionTimestamp() == nil)
 }

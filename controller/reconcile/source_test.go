@@ -126,7 +126,6 @@ func TestGenerationChanged(t *testing.T) {
 	assert.True(t, GenerationChanged(event(eventqueue.Modification, eventqueue.Watch, one, two)))
 	assert.True(t, GenerationChanged(event(eventqueue.Modification, eventqueue.Watch, one, again)))
 	assert.True(t, GenerationChanged(event(eventqueue.Modification, eventqueue.Watch, one, going)))
-	assert.True(t, GenerationChanged(event(eventqueue.Modification, eventqueue.Resync, one, one)))
 	assert.True(t, GenerationChanged(event(eventqueue.Addition, eventqueue.List, nil, one)))
 	assert.True(t, GenerationChanged(event(eventqueue.Deletion, eventqueue.Watch, one, one)))
 }
@@ -184,7 +183,6 @@ func TestTriggersSayWhereTheyComeFrom(t *testing.T) {
 		"change":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Watch, Prior: before}, trigger{of: base.of, prior: version{"u", "4"}, live: true}},
 		"first":    {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.List, Initial: true}, trigger{of: base.of, added: true, listed: true}},
 		"relisted": {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.List, Prior: of}, trigger{of: base.of, prior: base.of, listed: true, live: true}},
-		"resync":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Resync, Prior: of}, trigger{of: base.of, prior: base.of, listed: true}},
 		"left":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch, OutOfScope: true}, trigger{of: base.of, gone: true, left: true, live: true}},
 		"gone":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch}, trigger{of: base.of, gone: true, live: true}},
 	} {

@@ -3,7 +3,6 @@ package recorder
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,37 +44,24 @@ const (
 	maxNote = 1024
 )
 
-var (
-	// ErrRunning means that Run was called while it runs already.
-	ErrRunning = errors.New("recorder is running already")
-
-	// ErrUnwritten means that the drain timeout ended before all Events were written.
-	ErrUnwritten error = unwritten{}
-)
-
-type unwritten struct{}
-
-func (unwritten) Error() string { return "not all Events were written before the drain timeout" }
-
-// Undone tells package manager that the end of a program with this error is no failure.
-func (unwritten) Undone() {}
+// ErrUnwritten means that the drain timeout ended before all Events were written.
+var ErrUnwritten = fmt.Errorf("not all Events were written before the %w", lifecycle.ErrDrainTimeout)
 
 // Recorder writes Events. Create one with [New], and start it with [Recorder.Run].
 type Recorder struct {
-	sink    events.EventSink
+	client  eventsv1client.EventsV1Interface
 	name    string
-	scheme  *runtime.Scheme
 	logger  *zap.Logger
 	timeout time.Duration
 
 	// mu protects the fields below it.
 	mu    sync.Mutex
 	run   *run // nil unless Run runs
-	early []telling
+	early []call
 }
 
-// telling has the arguments of one call of Eventf.
-type telling struct {
+// call has the arguments of one call of Eventf.
+type call struct {
 	regarding                     *corev1.ObjectReference
 	related                       runtime.Object
 	kind, reason, action, message string
@@ -91,12 +78,6 @@ type Option interface{ apply(*Recorder) }
 type optionFunc func(*Recorder)
 
 func (f optionFunc) apply(r *Recorder) { f(r) }
-
-// WithScheme sets the scheme for the kinds of objects that do not contain their kind. The default
-// is client-go's scheme.
-func WithScheme(scheme *runtime.Scheme) Option {
-	return optionFunc(func(r *Recorder) { r.scheme = scheme })
-}
 
 // WithLogger sets the logger, which gets a warning for each Event that is not written. The default
 // logs nothing. Messages of client-go itself go to klog.
@@ -117,8 +98,8 @@ func WithDrainTimeout(d time.Duration) Option {
 // New returns a recorder that writes Events in the name of a controller. Nothing starts before Run.
 func New(client eventsv1client.EventsV1Interface, controller string, opts ...Option) *Recorder {
 	r := &Recorder{
-		sink: &events.EventSinkImpl{Interface: client}, name: controller,
-		scheme: scheme.Scheme, logger: zap.NewNop(), timeout: DefaultDrainTimeout,
+		client: client, name: controller,
+		logger: zap.NewNop(), timeout: DefaultDrainTimeout,
 	}
 	for _, opt := range opts {
 		opt.apply(r)
@@ -139,9 +120,10 @@ func Reference(object metav1.Object, kind schema.GroupVersionKind) *corev1.Objec
 func (r *Recorder) Name() string { return "events of " + r.name }
 
 // Eventf records an action. It implements client-go's [events.EventRecorder], which documents the
-// arguments. args are the arguments of [fmt.Sprintf] for note. It returns at once.
+// arguments. args are the arguments of [fmt.Sprintf] for note. An object that does not contain its
+// kind is one of Kubernetes' own, or is passed as a [Reference]. Eventf returns at once.
 func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
-	of, err := reference.GetReference(r.scheme, regarding)
+	of, err := reference.GetReference(scheme.Scheme, regarding)
 	if err == nil && !util.ValidateEventType(kind) {
 		err = fmt.Errorf("there is no type %q of Events", kind)
 	}
@@ -152,13 +134,13 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, actio
 	of = of.DeepCopy()
 	of.ResourceVersion = "" // with it, each version of the object would have its own Event
 	if related != nil {     // so would each version of the related object
-		if other, err := reference.GetReference(r.scheme, related); err == nil {
+		if other, err := reference.GetReference(scheme.Scheme, related); err == nil {
 			other = other.DeepCopy()
 			other.ResourceVersion = ""
 			related = other
 		}
 	}
-	t := telling{
+	c := call{
 		regarding: of, related: related, kind: kind, reason: cut(reason, maxText, ""),
 		action: cut(cmp.Or(action, reason), maxText, ""), message: cut(fmt.Sprintf(note, args...), maxNote, "…"),
 	}
@@ -166,11 +148,11 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, actio
 	defer r.mu.Unlock()
 	switch {
 	case r.run != nil:
-		r.run.tell(t)
+		r.run.pass(c)
 	case len(r.early) < earlyLimit:
-		r.early = append(r.early, t)
+		r.early = append(r.early, c)
 	default:
-		r.logger.Warn("event not written", zap.String("reason", reason), zap.String("because", "nobody runs the recorder"))
+		r.logger.Warn("event not written", zap.String("reason", reason), zap.String("because", "the recorder does not run"))
 	}
 }
 
@@ -194,15 +176,19 @@ func (r *Recorder) WaitForSync(context.Context) error { return nil }
 // Ready implements [informer.Runnable]: it always returns nil, because no member waits for Events.
 func (r *Recorder) Ready() error { return nil }
 
-// Run writes Events until ctx ends, and then the remaining ones. It returns nil, [ErrUnwritten], or
-// [ErrRunning] if it is already running. It may be called again.
+// Run writes Events until ctx ends, and then the remaining ones. It returns nil, an [ErrUnwritten], a
+// controller.ErrRunning while another Run has not returned, or a controller.ErrIncomplete if there is
+// no client. It may be called again.
 func (r *Recorder) Run(ctx context.Context) error {
+	if r.client == nil {
+		return fmt.Errorf("client of recorder %s: %w", r.name, lifecycle.ErrIncomplete)
+	}
 	writing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	r.mu.Lock()
 	if r.run != nil {
 		r.mu.Unlock()
-		return ErrRunning
+		return lifecycle.AlreadyRunning("recorder of " + r.name)
 	}
 	run, err := newRun(writing, r)
 	if err != nil {
@@ -210,8 +196,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 		return err
 	}
 	r.run = run
-	for _, t := range r.early {
-		run.tell(t)
+	for _, c := range r.early {
+		run.pass(c)
 	}
 	r.early = nil
 	r.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,7 +67,7 @@ func TestEventsAreWrittenBeforeRunReturns(t *testing.T) {
 		for _, want := range []int{4, 3} {
 			stop := start(t, r)
 			synctest.Wait()
-			assert.ErrorIs(t, r.Run(t.Context()), ErrRunning)
+			assert.ErrorIs(t, r.Run(t.Context()), controller.ErrRunning)
 			for _, name := range []string{"a", "b", "c"} {
 				r.tell(foo(name), "Late")
 			}
@@ -84,6 +85,12 @@ func TestEventsAreWrittenBeforeRunReturns(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestRecorderWithoutAClientSaysSo(t *testing.T) {
+	r := New(nil, "test")
+	r.tell(foo("a"), "Early")
+	assert.ErrorIs(t, r.Run(t.Context()), controller.ErrIncomplete)
 }
 
 func TestRequestsAreWaitedForUntilTheTimeIsOver(t *testing.T) {
@@ -114,7 +121,7 @@ func TestEventsThatNobodyHeardOfAreUnwritten(t *testing.T) {
 		before := time.Now()
 		assert.NoError(t, (&run{}).drain(time.Second))
 		assert.Zero(t, time.Since(before), "nothing was told")
-		lost := &run{happened: make(chan struct{}, 1), told: 2, heard: 1}
+		lost := &run{happened: make(chan struct{}, 1), passed: 2, heard: 1}
 		assert.ErrorIs(t, lost.drain(time.Second), ErrUnwritten)
 		lost.heard++
 		assert.NoError(t, lost.drain(time.Second))
@@ -123,7 +130,7 @@ func TestEventsThatNobodyHeardOfAreUnwritten(t *testing.T) {
 
 func TestWhatHappensLateIsWaitedForAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &run{happened: make(chan struct{}, 1), told: 1, heard: 1}
+		n := &run{happened: make(chan struct{}, 1), passed: 1, heard: 1}
 		begin, late := time.Now(), looks*pause-pause/2
 		time.AfterFunc(late, func() { n.count(&n.writing, 1) })
 		time.AfterFunc(late+time.Second, func() { n.count(&n.writing, -1) })

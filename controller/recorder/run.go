@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 )
 
@@ -24,7 +25,7 @@ type run struct {
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
-	told    int // Events passed to the broadcaster
+	passed  int // Events passed to the broadcaster
 	heard   int // Events that the broadcaster's watchers got
 	writing int // running requests
 	// unsure has the Events whose creation got no answer, by namespace and name. They may exist.
@@ -33,9 +34,9 @@ type run struct {
 }
 
 func newRun(ctx context.Context, r *Recorder) (*run, error) {
-	n := &run{EventSink: r.sink, logger: r.logger, happened: make(chan struct{}, 1), unsure: map[string]bool{}}
+	n := &run{EventSink: &events.EventSinkImpl{Interface: r.client}, logger: r.logger, happened: make(chan struct{}, 1), unsure: map[string]bool{}}
 	n.broadcaster = events.NewBroadcaster(n)
-	n.recorder = n.broadcaster.NewRecorder(r.scheme, r.name)
+	n.recorder = n.broadcaster.NewRecorder(scheme.Scheme, r.name)
 	_, err := n.broadcaster.StartEventWatcher(func(runtime.Object) { n.count(&n.heard, 1) })
 	if err == nil {
 		err = n.broadcaster.StartRecordingToSinkWithContext(ctx)
@@ -47,9 +48,9 @@ func newRun(ctx context.Context, r *Recorder) (*run, error) {
 	return n, nil
 }
 
-func (n *run) tell(t telling) {
-	n.count(&n.told, 1)
-	n.recorder.Eventf(t.regarding, t.related, t.kind, t.reason, t.action, "%s", t.message)
+func (n *run) pass(c call) {
+	n.count(&n.passed, 1)
+	n.recorder.Eventf(c.regarding, c.related, c.kind, c.reason, c.action, "%s", c.message)
 }
 
 // count changes one of the counters.
@@ -105,7 +106,7 @@ func (n *run) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*e
 	n.count(&n.writing, 1)
 	defer n.count(&n.writing, -1)
 	written, err := n.EventSink.Patch(ctx, event, data)
-	if !apierrors.IsNotFound(err) { // it is created anew then
+	if !apierrors.IsNotFound(err) { // it is created again then
 		n.note(event, err)
 	}
 	return written, err
@@ -123,13 +124,13 @@ func (n *run) note(event *eventsv1.Event, err error) {
 func (n *run) idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.told == n.heard && n.writing == 0
+	return n.passed == n.heard && n.writing == 0
 }
 
 // drain waits until all Events are written, or the timeout is over.
 func (n *run) drain(timeout time.Duration) error {
 	n.mu.Lock()
-	silent := n.told == 0
+	silent := n.passed == 0
 	n.mu.Unlock()
 	if silent {
 		return nil

@@ -95,4 +95,11 @@
 // [New] rejects invalid settings. Run returns the error of a RunFunc that returned although its member
 // still held the shard. Other failures are retried, logged, and shown in [State]. [RunFunc] documents
 // the effect of a panic.
+//
+// # Code
+//
+// Read Member.Run in member.go, then life.go: a loop that looks at all leases and takes the next steps.
+// view.go is what a member sees of the leases, and computes who should have which shard. keeper.go renews
+// the member's own lease, tenure.go takes one shard, works on it and gives it back, and state.go shows all of
+// that.
 package shard

@@ -89,7 +89,7 @@ func (l *life) run(ctx context.Context) error {
 		return err
 	}
 	l.created = l.keeper.current().ResourceVersion
-	l.status.begin(l.id)
+	l.status.Set(func(s *State) { s.Incarnation, s.Phase, s.Err = l.id, Joining, nil })
 	kept := make(chan struct{})
 	go func() { defer close(kept); l.keeper.run(l.asking) }()
 	stopping := context.AfterFunc(ctx, func() {

@@ -11,15 +11,13 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
-
-// ErrRunning means that Run was called while it is already running.
-var ErrRunning = errors.New("member of a group of shards is running already")
 
 // Member is one of several processes that share the shards of a [Group]. See the package
 // documentation.
@@ -31,8 +29,9 @@ type Member struct {
 	group    Group
 	identity string
 	hold     RunFunc
-	running  atomic.Bool
-	status   *status
+	running  lifecycle.Running
+	status   *lifecycle.Status[State]
+	synced   *lifecycle.Latch
 	leases   atomic.Pointer[informer.Informer[*coordinationv1.Lease]] // of the latest Run
 }
 
@@ -48,15 +47,16 @@ func New(client coordination.LeasesGetter, group Group, identity string, hold Ru
 	m := &Member{
 		options: options{
 			lease: DefaultLeaseDuration, deadline: DefaultRenewDeadline, period: DefaultRenewPeriod,
-			drain: DefaultDrainTimeout, logger: zap.NewNop(), clock: monotonic{}, suffix: randomSuffix,
+			drain: drainTimeout, logger: zap.NewNop(), clock: monotonic{}, suffix: randomSuffix,
 		},
-		group: group, identity: identity, hold: hold, status: newStatus(),
+		group: group, identity: identity, hold: hold,
+		status: lifecycle.NewStatus(State{Phase: Stopped}, same), synced: lifecycle.NewLatch(),
 	}
 	for _, opt := range opts {
 		opt.apply(&m.options)
 	}
 	if client == nil || hold == nil {
-		return nil, errors.New("a member of a group of shards needs a client and something to do: pass both to New")
+		return nil, fmt.Errorf("member of a group of shards needs a client and something to do: pass both to New: %w", controller.ErrIncomplete)
 	}
 	if err := errors.Join(group.check(identity), m.options.check()); err != nil {
 		return nil, fmt.Errorf("member of a group of shards: %w", err)
@@ -71,30 +71,31 @@ func randomSuffix() string { return strings.ToLower(rand.Text()[:10]) }
 func (m *Member) Name() string { return m.group.Name }
 
 // Run takes part until ctx ends, and then gives up its shards. It waits for each [RunFunc] to return.
-// It tells a RunFunc to end at once after [WithDrainTimeout], or if the cause of ctx's end is
+// It tells a RunFunc to end at once after 15 seconds, or if the cause of ctx's end is
 // [controller.ErrStopNow]. Other members take the shards one by one, as soon as each is free.
 //
-// Run returns nil, the error of a RunFunc that returned by itself, or [ErrRunning] if it is already
-// running. It may be called again.
+// Run returns nil, the error of a RunFunc that returned by itself, or a [controller.ErrRunning]
+// while another Run has not returned. It may be called again.
 func (m *Member) Run(ctx context.Context) error {
-	if !m.running.CompareAndSwap(false, true) {
-		return ErrRunning
+	end, err := m.running.Begin("member of " + m.group.Name)
+	if err != nil {
+		return err
 	}
-	defer m.running.Store(false)
-	defer m.status.stop()
+	defer end()
+	defer m.status.Set(func(s *State) { *s = State{Phase: Stopped, Err: s.Err} })
 
 	// The watch outlives ctx: a member that gives up its shards still needs to see the leases.
-	watching, end := context.WithCancel(context.WithoutCancel(ctx))
+	watching, endWatch := context.WithCancel(context.WithoutCancel(ctx))
 	leases := informer.New(m.client, informer.WithName(m.group.Name+" leases"), informer.WithLogger(m.logger),
 		informer.WithReflector(reflector.WithLabelSelector(labels.SelectorFromSet(labels.Set{groupLabel: m.group.Name}))))
 	s := &sight{leases: leases, wake: make(chan struct{}, 1), seen: map[string]sighting{}, known: map[string]*coordinationv1.Lease{}}
 	m.leases.Store(leases)
-	m.status.begin("")
+	m.status.Set(func(s *State) { s.Incarnation, s.Phase, s.Err = "", Joining, nil })
 	sub := leases.Handle(s)
 	ended := make(chan error, 1)
 	go func() { ended <- leases.Run(watching) }()
 	defer func() {
-		end()
+		endWatch()
 		sub.Close()
 		<-sub.Done()
 		<-ended
@@ -119,7 +120,7 @@ func (m *Member) live(ctx context.Context, s *sight) error {
 		} else {
 			m.logger.Warn("member cannot join", zap.String("group", m.group.Name), zap.Error(err))
 		}
-		m.status.note(err)
+		m.status.Set(func(s *State) { s.Err = err })
 		m.sleep(ctx, m.period)
 	}
 	return nil
@@ -141,4 +142,143 @@ func (o *options) patience() time.Duration { return (o.deadline - o.period) / 2 
 // hardStopped reports whether a context ended by controller.HardStopContext.
 func hardStopped(ctx context.Context) bool {
 	return errors.Is(context.Cause(ctx), controller.ErrStopNow)
+}
+
+// Shard is one of several equal parts of some work: part Index of Of. The user of the package
+// decides which objects belong to a shard, for example by a range of hashes.
+type Shard struct {
+	// Index is from 0 to Of-1.
+	Index int
+	// Of is the number of shards.
+	Of int
+	// Generation counts how often the shard was taken. Of two holders of a shard, the later one has the
+	// higher term.
+	Generation int
+}
+
+// String returns index and number of shards, such as "3/16", without the term.
+func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Of) }
+
+// RunFunc does the work of a shard. The member calls it on its own goroutine after it took the
+// shard. ctx ends when the member gives up the shard. Without controller.HardStopContext, the shard
+// moves to another member, and RunFunc may finish its current work. With
+// controller.HardStopContext, all work must end at once. The first may turn into the second: see
+// controller.HardStopped. No other member has the shard before RunFunc has returned, unless the
+// lease was lost: see the package documentation.
+//
+// An error after the end of ctx is logged. If RunFunc returns before, the member gives up all its
+// shards, and Run returns the error. A panic in RunFunc ends the process, as in any goroutine, and
+// other members take its shards when its lease expires. Reconcilers and controllers recover panics
+// of their functions.
+type RunFunc func(ctx context.Context, s Shard) error
+
+var (
+	// ErrNotHeld means that a shard is not held any more, or not certainly.
+	ErrNotHeld = errors.New("shard is not held")
+
+	// ErrReturned means that a [RunFunc] returned nil while its member still held the shard.
+	ErrReturned = errors.New("work of a shard has ended by itself")
+)
+
+type heldKey struct{}
+
+// held is one call of a RunFunc. Any goroutine may use it.
+type held struct {
+	shard  Shard
+	keeper *keeper
+	over   atomic.Bool // the call has returned
+}
+
+// valid returns an error unless the shard is certainly held.
+func (h *held) valid() error {
+	if h.over.Load() {
+		return fmt.Errorf("%w: the work of %s has ended", ErrNotHeld, h.shard)
+	}
+	if err := h.keeper.valid(); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrNotHeld, h.shard, err)
+	}
+	return nil
+}
+
+// FromContext returns the shard of a context, for example in a call of a reconcile function. It returns
+// false if ctx does not come from a [RunFunc].
+func FromContext(ctx context.Context) (Shard, bool) {
+	h, ok := ctx.Value(heldKey{}).(*held)
+	if !ok {
+		return Shard{}, false
+	}
+	return h.shard, true
+}
+
+// CheckHeld returns nil if the shard of ctx is certainly held at this moment, and otherwise an error
+// that wraps [ErrNotHeld]. It compares the clock, and so detects a paused process before any timer
+// does. Call it immediately before a write that must not happen twice.
+func CheckHeld(ctx context.Context) error {
+	h, ok := ctx.Value(heldKey{}).(*held)
+	if !ok {
+		return fmt.Errorf("%w: the context is not that of one", ErrNotHeld)
+	}
+	return h.valid()
+}
+
+// Runner runs until ctx ends, such as an informer, a manager.Manager, a reconcile.Reconciler or a
+// controller.Controller.
+type Runner interface {
+	Run(ctx context.Context) error
+}
+
+// Work is the work of one shard, made for one [RunFunc].
+type Work struct {
+	// Caches are the caches that Led reads, such as an informer of the shard's objects, or an
+	// manager.Manager. They end after Led. Nil means none.
+	Caches Runner
+	// Led is the rest of the work, such as a reconcile.Reconciler.
+	Led Runner
+}
+
+// ErrNoWork means that a [Work] has no Led.
+var ErrNoWork = errors.New("nothing to run for a shard: set Work.Led")
+
+// Working returns a [RunFunc] that calls make for its shard and runs the result until the shard is
+// given up. A reconciler may return its remaining keys as an *eventqueue.DrainError. The next
+// holder reconciles every key of the shard anyway: give the reconciler a short drain timeout.
+//
+// The context of the work has the shard: see [FromContext]. A nil make makes a nil RunFunc.
+func Working(make func(ctx context.Context, s Shard) (Work, error)) RunFunc {
+	if make == nil {
+		return nil // an error of New
+	}
+	return func(ctx context.Context, s Shard) error {
+		work, err := make(ctx, s)
+		if err != nil {
+			return err
+		}
+		if work.Led == nil {
+			return ErrNoWork
+		}
+		return work.run(ctx)
+	}
+}
+
+// run runs the work until ctx or a part of the work ends.
+func (w Work) run(ctx context.Context) error {
+	leading, stop := context.WithCancel(ctx)
+	defer stop()
+	reading, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	var read chan error
+	if w.Caches != nil {
+		read = make(chan error, 1)
+		go func() {
+			defer close(read) // also after Goexit
+			defer stop()      // Led cannot continue without its caches
+			read <- w.Caches.Run(reading)
+		}()
+	}
+	err := w.Led.Run(leading)
+	end()
+	if read != nil {
+		err = errors.Join(err, <-read)
+	}
+	return err
 }

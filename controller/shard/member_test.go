@@ -98,7 +98,7 @@ func TestShardIsKeptUntilItsWorkHasEnded(t *testing.T) {
 			<-release
 			return nil
 		}
-		one := w.start("one", WithDrainTimeout(3*time.Second))
+		one := w.start("one", optionFunc(func(o *options) { o.drain = 3 * time.Second }))
 		pass(time.Second)
 		two := w.start("two")
 		pass(2 * time.Second)
@@ -141,7 +141,7 @@ func TestWorkIsToldHowMuchHasteThereIs(t *testing.T) {
 			halted <- time.Since(told)
 			return nil
 		}
-		one := w.start("one", WithDrainTimeout(4*time.Second))
+		one := w.start("one", optionFunc(func(o *options) { o.drain = 4 * time.Second }))
 		pass(time.Second)
 		require.NoError(t, one.stop())
 		assert.Equal(t, 4*time.Second, <-halted)
@@ -291,7 +291,7 @@ func TestRunOnceAtATimeAndAgain(t *testing.T) {
 			require.NoError(t, m.WaitForSync(ctx))
 			pass(time.Second)
 			assert.Equal(t, map[string]int{"one": 2}, w.load())
-			assert.ErrorIs(t, m.Run(t.Context()), ErrRunning)
+			assert.ErrorIs(t, m.Run(t.Context()), controller.ErrRunning)
 			cancel()
 			require.NoError(t, <-ended)
 			assert.Equal(t, Stopped, m.State().Phase)
@@ -371,6 +371,10 @@ func TestMembersOfNoUseAreRefused(t *testing.T) {
 		_, err := make()
 		assert.Error(t, err, name)
 	}
+	_, err = New(client, good, "a", Working(nil))
+	assert.ErrorIs(t, err, controller.ErrIncomplete)
+	_, err = New(nil, good, "a", hold)
+	assert.ErrorIs(t, err, controller.ErrIncomplete)
 }
 
 func TestFactsSayWhoHasWhat(t *testing.T) {

@@ -16,8 +16,10 @@ const (
 	DefaultRenewDeadline = 10 * time.Second
 	// DefaultRenewPeriod is the time between two renewals.
 	DefaultRenewPeriod = 2 * time.Second
-	// DefaultDrainTimeout is how long a [RunFunc] may take before it is told to end at once.
-	DefaultDrainTimeout = 15 * time.Second
+	// drainTimeout is how long a [RunFunc] may take to return when the member gives up its shard. After
+	// that the member tells it to end at once, by controller.HardStopContext, and reports it. The member
+	// keeps the shard until the RunFunc has returned.
+	drainTimeout = 15 * time.Second
 
 	// MaxLeaseDuration is the longest lease of a member. Members treat a longer duration as this
 	// one, because no member wrote it.
@@ -44,10 +46,10 @@ type Option interface{ apply(*options) }
 
 type options struct {
 	lease, deadline, period time.Duration
-	drain                   time.Duration
 	logger                  *zap.Logger
 
 	// Tests replace the fields below.
+	drain  time.Duration
 	clock  clock
 	suffix func() string
 }
@@ -63,14 +65,6 @@ func (f optionFunc) apply(o *options) { f(o) }
 // [DefaultRenewDeadline] and [DefaultRenewPeriod].
 func WithTimes(lease, deadline, period time.Duration) Option {
 	return optionFunc(func(o *options) { o.lease, o.deadline, o.period = lease, deadline, period })
-}
-
-// WithDrainTimeout sets how long a [RunFunc] may take to return when the member gives up its shard.
-// After that the member tells it to end at once, by controller.HardStopContext, and reports it. The
-// member keeps the shard until the RunFunc has returned. The default is [DefaultDrainTimeout]. With 0
-// or less the RunFunc must end at once from the beginning.
-func WithDrainTimeout(d time.Duration) Option {
-	return optionFunc(func(o *options) { o.drain = d })
 }
 
 // WithLogger sets the logger. The default logs nothing.
@@ -109,4 +103,21 @@ func (g Group) check(identity string) error {
 		errs = append(errs, fmt.Errorf("group %q and identity %q make no name of a lease: %s", g.Name, identity, bad))
 	}
 	return errors.Join(errs...)
+}
+
+// clock is a member's source of time. Tests use clocks with errors.
+type clock interface {
+	now() time.Time
+	// after calls a function on its own goroutine after d, unless stop is called first.
+	after(d time.Duration, f func()) (stop func())
+}
+
+// monotonic is the clock of the machine, which no time adjustment changes.
+type monotonic struct{}
+
+func (monotonic) now() time.Time { return time.Now() }
+
+func (monotonic) after(d time.Duration, f func()) func() {
+	timer := time.AfterFunc(d, f)
+	return func() { timer.Stop() }
 }

@@ -165,7 +165,7 @@ func (s *simulation) join() *actor {
 	clientset, err := kubernetes.NewForConfig(config)
 	require.NoError(s, err)
 	lives := 0
-	a.Member, err = New(clientset.CoordinationV1(), s.group, name, a.hold, WithDrainTimeout(4*time.Second), optionFunc(func(o *options) {
+	a.Member, err = New(clientset.CoordinationV1(), s.group, name, a.hold, optionFunc(func(o *options) { o.drain = 4 * time.Second }), optionFunc(func(o *options) {
 		o.clock = a.host
 		o.suffix = func() string { lives++; return fmt.Sprintf("%010d", lives) }
 	}))

@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -52,7 +53,13 @@ type State struct {
 	// lease whose holder is not a member. It has at most three entries.
 	Foreign []string
 
-	change int // counts all changes except Renewed
+	overdue time.Time // since when a RunFunc is overdue; zero if none is
+}
+
+// same reports whether two states are the same for [Member.Changed].
+func same(a, b *State) bool {
+	return a.Phase == b.Phase && a.Incarnation == b.Incarnation && reflect.DeepEqual(a.Err, b.Err) &&
+		slices.Equal(a.Members, b.Members) && slices.Equal(a.Shards, b.Shards) && slices.Equal(a.Foreign, b.Foreign)
 }
 
 // MemberState is a member, according to its lease.
@@ -75,54 +82,6 @@ type ShardState struct {
 	Held, Ending, Overdue bool
 }
 
-// status is the State of a member, shared with its readers.
-type status struct {
-	// mu protects state, changed and overdue.
-	mu      sync.Mutex
-	state   State
-	changed chan struct{} // closed by the next change; nil if no caller waits
-	overdue time.Time     // the time since which a RunFunc is overdue; zero if none is
-
-	synced chan struct{}
-	once   sync.Once
-}
-
-func newStatus() *status {
-	return &status{state: State{Phase: Stopped}, synced: make(chan struct{})}
-}
-
-func (s *status) set(change func(*State)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := s.state
-	change(&s.state)
-	if s.state.Phase == old.Phase && s.state.Incarnation == old.Incarnation && reflect.DeepEqual(s.state.Err, old.Err) &&
-		slices.Equal(s.state.Members, old.Members) && slices.Equal(s.state.Shards, old.Shards) && slices.Equal(s.state.Foreign, old.Foreign) {
-		return
-	}
-	s.state.change++
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
-}
-
-func (s *status) begin(incarnation string) {
-	s.set(func(s *State) { s.Incarnation, s.Phase, s.Err = incarnation, Joining, nil })
-}
-
-func (s *status) stop() {
-	s.set(func(state *State) { *state = State{Phase: Stopped, Err: state.Err, change: state.change} })
-}
-
-func (s *status) note(err error) {
-	s.set(func(s *State) { s.Err = err })
-}
-
-func (s *status) renewed(at time.Time) {
-	s.set(func(s *State) { s.Renewed, s.Err = at, nil })
-}
-
 // publish updates the State from the leases and the tenures.
 func (l *life) publish(v *view, target []string, lost bool) {
 	phase := Sharing
@@ -143,7 +102,7 @@ func (l *life) publish(v *view, target []string, lost bool) {
 		held[c.holder]++
 		shards[i] = ShardState{
 			Shard: Shard{Index: i, Of: len(v.claims), Generation: termOf(c.lease)}, Holder: c.holder, Target: target[i],
-			Held: t.running, Ending: t.running && (t.told || lost), Overdue: t.running && t.overdue,
+			Held: t.running, Ending: t.running && (t.ending || lost), Overdue: t.running && t.overdue,
 		}
 		if p := v.members[c.holder]; p != nil && p.ended {
 			shards[i].Holder = ""
@@ -155,12 +114,17 @@ func (l *life) publish(v *view, target []string, lost bool) {
 		members = append(members, MemberState{Incarnation: p.id, Shards: held[p.id], Of: p.of, Leaving: p.leaving})
 	}
 	slices.SortFunc(members, func(a, b MemberState) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
-	l.status.set(func(s *State) {
-		s.Phase, s.Members, s.Shards, s.Foreign = phase, members, shards, l.foreign(v)
+	foreign, now := l.foreign(v), l.clock.now()
+	l.status.Set(func(s *State) {
+		s.Phase, s.Members, s.Shards, s.Foreign = phase, members, shards, foreign
+		if !overdue {
+			s.overdue = time.Time{}
+		} else if s.overdue.IsZero() {
+			s.overdue = now
+		}
 	})
-	l.status.late(overdue, l.clock.now())
 	if phase != Joining {
-		l.status.once.Do(func() { close(l.status.synced) })
+		l.synced.Set()
 	}
 }
 
@@ -205,40 +169,11 @@ func (l *life) reportWait(v *view) {
 		zap.String("group", l.group.Name), zap.Int("shards", l.group.Shards), zap.Strings("others", others))
 }
 
-// late records whether a RunFunc is overdue.
-func (s *status) late(overdue bool, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case !overdue:
-		s.overdue = time.Time{}
-	case s.overdue.IsZero():
-		s.overdue = now
-	}
-}
-
 // State returns the current state of the member.
-func (m *Member) State() State {
-	m.status.mu.Lock()
-	defer m.status.mu.Unlock()
-	return m.status.state
-}
+func (m *Member) State() State { return m.status.Get() }
 
 // Changed returns a channel that is closed when the state differs from seen. It ignores Renewed.
-func (m *Member) Changed(seen State) <-chan struct{} {
-	s := m.status
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state.change != seen.change {
-		c := make(chan struct{})
-		close(c)
-		return c
-	}
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-	}
-	return s.changed
-}
+func (m *Member) Changed(seen State) <-chan struct{} { return m.status.Changed(seen) }
 
 // Owned returns the shards whose Holds run in this process, in order.
 func (m *Member) Owned() []Shard {
@@ -253,23 +188,11 @@ func (m *Member) Owned() []Shard {
 
 // Synced returns a channel that is closed when the member has joined its group for the first time,
 // even if it waits or gets no shard.
-func (m *Member) Synced() <-chan struct{} { return m.status.synced }
+func (m *Member) Synced() <-chan struct{} { return m.synced.Done() }
 
 // WaitForSync waits for [Member.Synced]. If ctx ends before, it returns the error of [Member.Ready]
 // and the cause of ctx.
-func (m *Member) WaitForSync(ctx context.Context) error {
-	select {
-	case <-m.status.synced:
-		return nil
-	default:
-	}
-	select {
-	case <-m.status.synced:
-		return nil
-	case <-ctx.Done():
-		return errors.Join(m.Ready(), context.Cause(ctx))
-	}
-}
+func (m *Member) WaitForSync(ctx context.Context) error { return m.synced.Wait(ctx, m.Ready) }
 
 // Ready returns nil if the member takes part, or waits for earlier members. Otherwise it returns
 // the problem, which may be leases that no member wrote: see State.Foreign. A member without shards
@@ -305,10 +228,67 @@ var errNotJoined = errors.New("it has no lease")
 // lease: no other member gets the shard before this process ends.
 func (m *Member) Alive() error {
 	now := m.clock.now()
-	m.status.mu.Lock()
-	defer m.status.mu.Unlock()
-	if since := m.status.overdue; !since.IsZero() && now.Sub(since) >= m.lease {
+	if since := m.State().overdue; !since.IsZero() && now.Sub(since) >= m.lease {
 		return fmt.Errorf("member of %s: work of a shard has not ended for %v after it had to", m.group.Name, now.Sub(since).Round(time.Second))
 	}
 	return nil
+}
+
+// StatusItems returns [Member.State] as names and values for package inspect: the phase, the shards
+// that this member works on, the shards that do not end, the shards without a holder, and the
+// members.
+func (m *Member) StatusItems() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for _, fact := range m.facts() {
+			if !yield(fact[0], fact[1]) {
+				return
+			}
+		}
+	}
+}
+
+func (m *Member) facts() [][2]string {
+	s := m.State()
+	facts := [][2]string{{"does", string(s.Phase)}}
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, [2]string{name, value})
+		}
+	}
+	var held, ending, free []string
+	for _, one := range s.Shards {
+		index := strconv.Itoa(one.Index)
+		if one.Held {
+			held = append(held, index)
+		}
+		if one.Ending {
+			ending = append(ending, index)
+		}
+		if one.Holder == "" {
+			free = append(free, index)
+		}
+	}
+	var members []string
+	for _, other := range s.Members {
+		text := fmt.Sprintf("%s: %d", other.Incarnation, other.Shards)
+		if other.Of != len(s.Shards) {
+			text += fmt.Sprintf(" of %d", other.Of)
+		}
+		if other.Leaving {
+			text += ", leaving"
+		}
+		members = append(members, text)
+	}
+	if len(s.Shards) > 0 {
+		add("has", fmt.Sprintf("%d of %d shards", len(held), len(s.Shards)))
+	}
+	add("shards", strings.Join(held, " "))
+	add("told to end", strings.Join(ending, " "))
+	add("held by nobody", strings.Join(free, " "))
+	add("foreign leases", strings.Join(s.Foreign, "; "))
+	add("members", strings.Join(members, "; "))
+	if s.Err != nil {
+		add("last failure", s.Err.Error())
+	}
+	return facts
 }

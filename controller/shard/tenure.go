@@ -20,7 +20,7 @@ type tenure struct {
 	shard Shard
 
 	running  bool   // the RunFunc has not returned
-	told     bool   // the RunFunc was told to end
+	ending   bool   // the RunFunc was told to end
 	overdue  bool   // the RunFunc did not end in time
 	version  string // of the lease when the RunFunc began
 	give     context.CancelCauseFunc
@@ -46,12 +46,12 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 	switch {
 	case t.running:
 		switch {
-		case !mine && c.version() != t.version && !t.told:
+		case !mine && c.version() != t.version && !t.ending:
 			// The lease was changed by hand.
 			t.of.logger.Error("shard was taken away", zap.Stringer("shard", t.shard), zap.String("holder", c.holder))
 			t.end(errGiven)
 			t.hardStop()
-		case !wanted && !t.told:
+		case !wanted && !t.ending:
 			t.end(errGiven)
 		}
 	case lost || t.writing:
@@ -104,7 +104,7 @@ func (t *tenure) write(what string, c claim, now time.Time, write func(context.C
 // begin calls the RunFunc.
 func (t *tenure) begin(c claim) {
 	t.shard.Generation = termOf(c.lease)
-	t.running, t.told, t.overdue, t.version = true, false, false, c.version()
+	t.running, t.ending, t.overdue, t.version = true, false, false, c.version()
 	h := &held{shard: t.shard, keeper: t.of.keeper}
 	var ctx context.Context
 	ctx, t.give = context.WithCancelCause(t.of.working)
@@ -115,8 +115,8 @@ func (t *tenure) begin(c claim) {
 		err := error(&eventqueue.PanicError{Value: eventqueue.ErrAbandoned}) // Goexit
 		defer func() {
 			h.over.Store(true)
-			told := over(ctx) // the goroutine of the life may see it later
-			t.of.post(func() { t.ended(err, told) })
+			hadToEnd := over(ctx) // the goroutine of the life may see it later
+			t.of.post(func() { t.ended(err, hadToEnd) })
 		}()
 		err = t.of.hold(ctx, h.shard)
 	})
@@ -124,10 +124,10 @@ func (t *tenure) begin(c claim) {
 
 // end tells the RunFunc to end.
 func (t *tenure) end(cause error) {
-	t.told = true
+	t.ending = true
 	late := func() {
 		t.of.post(func() {
-			if !t.running || !t.told {
+			if !t.running || !t.ending {
 				return
 			}
 			t.overdue = true
@@ -135,10 +135,7 @@ func (t *tenure) end(cause error) {
 			t.hardStop()
 		})
 	}
-	if t.of.drain <= 0 {
-		t.hardStop()
-	}
-	t.stop = t.of.clock.after(max(t.of.drain, 0), late)
+	t.stop = t.of.clock.after(t.of.drain, late)
 	t.give(cause)
 }
 
@@ -155,7 +152,7 @@ func over(ctx context.Context) bool {
 }
 
 // ended records that the RunFunc has returned.
-func (t *tenure) ended(err error, told bool) {
+func (t *tenure) ended(err error, hadToEnd bool) {
 	if t.stop != nil {
 		t.stop()
 		t.stop = nil
@@ -164,7 +161,7 @@ func (t *tenure) ended(err error, told bool) {
 	t.give(nil)
 	t.running = false
 	l := t.of
-	if !told {
+	if !hadToEnd {
 		if err == nil {
 			err = ErrReturned
 		}

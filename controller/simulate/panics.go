@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	controllerfailure "github.com/kubereflector/kubereflector/controller/internal/failure"
+	controllerfailure "github.com/kubereflector/kubereflector/internal/failure"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 

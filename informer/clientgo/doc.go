@@ -73,4 +73,10 @@
 //
 // Every function and method may be called from any goroutine. Nothing starts before Run. Run works
 // only once.
+//
+// # Code
+//
+// sharedinformer.go is an informer of ours with client-go's interface; handlers.go has its event handlers,
+// transform and metrics, indexer.go its cache, and untyped.go the informers of a ListerWatcher. feed.go is
+// the other direction: it fills a store from an informer of client-go.
 package clientgo

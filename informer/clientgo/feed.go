@@ -11,8 +11,11 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/feed"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -53,11 +56,11 @@ type Feed[T any] struct {
 
 	// mu protects the fields below it, and is held while the store is written.
 	mu      sync.Mutex
-	run     *feedRun[T] // nil unless Run runs
-	state   reflector.State
-	changed chan struct{} // closed by the next change; nil if no caller waits
-	synced  chan struct{}
-	lacking map[store.Key]bool // the objects that could not be stored
+	run     *feedRun[T]        // nil unless Run runs
+	missing map[store.Key]bool // the objects that could not be stored
+
+	status *lifecycle.Status[reflector.State]
+	synced *lifecycle.Latch
 }
 
 // feedRun is the state of one call of Run. Guarded by Feed.mu.
@@ -87,7 +90,13 @@ func NewFeed[T any](from cache.SharedInformer, to store.Store[T], report func(co
 	if report == nil {
 		report = func(context.Context, error) {}
 	}
-	return &Feed[T]{from: from, to: to, report: report, state: reflector.State{Phase: reflector.Stopped}, synced: make(chan struct{})}
+	same := func(a, b *reflector.State) bool {
+		return a.Phase == b.Phase && a.Since.Equal(b.Since) && a.Err == b.Err
+	}
+	return &Feed[T]{
+		from: from, to: to, report: report, synced: lifecycle.NewLatch(),
+		status: lifecycle.NewStatus(reflector.State{Phase: reflector.Stopped}, same),
+	}
 }
 
 // Run fills the store until ctx ends, and then returns nil. It writes nothing after that. It
@@ -156,11 +165,11 @@ func (f *Feed[T]) start(ctx context.Context) (*feedRun[T], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.run != nil {
-		return nil, reflector.ErrRunning
+		return nil, lifecycle.AlreadyRunning("feed of " + typeName[T]())
 	}
 	f.run = &feedRun[T]{ctx: ctx, first: map[store.Key]T{}, version: version}
-	f.lacking = map[store.Key]bool{}
-	f.setLocked(func(s *reflector.State) { s.Phase, s.Err = reflector.Listing, nil })
+	f.missing = map[store.Key]bool{}
+	f.status.Set(func(s *reflector.State) { s.Phase, s.Since, s.Err = reflector.Listing, time.Now(), nil })
 	return f.run, nil
 }
 
@@ -168,7 +177,7 @@ func (f *Feed[T]) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.run = nil
-	f.setLocked(func(s *reflector.State) { s.Phase = reflector.Stopped })
+	f.status.Set(func(s *reflector.State) { s.Phase, s.Since = reflector.Stopped, time.Now() })
 }
 
 // fill replaces the store's content with the first objects. It returns an error if the store could
@@ -186,25 +195,21 @@ func (f *Feed[T]) fill(r *feedRun[T]) error {
 			return store.Key{}, nil // returned, so not reported
 		}
 		r.first = nil
-		f.setLocked(func(s *reflector.State) { s.Phase = reflector.Watching })
-		select {
-		case <-f.synced:
-		default:
-			close(f.synced)
-		}
+		f.status.Set(func(s *reflector.State) { s.Phase, s.Since = reflector.Watching, time.Now() })
+		f.synced.Set()
 		return store.Key{}, err
 	})
 	return fatal
 }
 
 // outcome interprets an error of a store. made reports whether the write happened, except for the
-// lacking objects.
-func outcome(err error) (made bool, lacking []store.Key) {
+// missing objects.
+func outcome(err error) (made bool, missing []store.Key) {
 	if rejected, ok := errors.AsType[*store.RejectedError](err); ok {
 		for _, r := range rejected.Rejections {
-			lacking = append(lacking, r.Key)
+			missing = append(missing, r.Key)
 		}
-		return true, lacking
+		return true, missing
 	}
 	return err == nil, nil
 }
@@ -225,23 +230,24 @@ func (f *Feed[T]) locked(r *feedRun[T], write func() (store.Key, error)) error {
 	}
 	key, err := write()
 	version := f.to.ResourceVersion()
-	f.state.ResourceVersion = version
-	made, lacking := outcome(err)
+	made, missing := outcome(err)
 	if !made {
-		lacking = []store.Key{key}
+		missing = []store.Key{key}
 	}
-	delete(f.lacking, key)
-	for _, key := range lacking {
-		f.lacking[key] = true
+	delete(f.missing, key)
+	for _, key := range missing {
+		f.missing[key] = true
 	}
-	if err == nil {
-		if len(f.lacking) == 0 && f.state.Err != nil {
-			f.setLocked(func(s *reflector.State) { s.Err = nil })
+	var failure error
+	f.status.Set(func(s *reflector.State) {
+		s.ResourceVersion = version
+		if err != nil {
+			failure = &reflector.Error{Reflector: "feed of " + typeName[T](), Op: opStore, Key: key, ResourceVersion: version, Err: err}
+			s.Err, s.LastErr, s.LastErrTime = failure, failure, time.Now()
+		} else if len(f.missing) == 0 {
+			s.Err = nil
 		}
-		return nil
-	}
-	failure := &reflector.Error{Reflector: "feed of " + typeName[T](), Op: opStore, Key: key, ResourceVersion: version, Err: err}
-	f.setLocked(func(s *reflector.State) { s.Err, s.LastErr, s.LastErrTime = failure, failure, time.Now() })
+	})
 	return failure
 }
 
@@ -251,10 +257,8 @@ func (f *Feed[T]) locked(r *feedRun[T], write func() (store.Key, error)) error {
 // While the feed runs, LastContact is the current time: client-go does not show whether its watch
 // works.
 func (f *Feed[T]) State() reflector.State {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	state := f.state
-	if f.run != nil {
+	state := f.status.Get()
+	if state.Phase != reflector.Stopped {
 		state.LastContact = time.Now()
 	}
 	return state
@@ -262,31 +266,109 @@ func (f *Feed[T]) State() reflector.State {
 
 // Changed returns a channel that is closed when the state differs from the given one. It ignores
 // ResourceVersion and LastContact.
-func (f *Feed[T]) Changed(seen reflector.State) <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.state.Phase != seen.Phase || !f.state.Since.Equal(seen.Since) || f.state.Err != seen.Err {
-		now := make(chan struct{})
-		close(now)
-		return now
-	}
-	if f.changed == nil {
-		f.changed = make(chan struct{})
-	}
-	return f.changed
-}
+func (f *Feed[T]) Changed(seen reflector.State) <-chan struct{} { return f.status.Changed(seen) }
 
 // Synced returns a channel that is closed once the store has been filled.
-func (f *Feed[T]) Synced() <-chan struct{} { return f.synced }
+func (f *Feed[T]) Synced() <-chan struct{} { return f.synced.Done() }
 
-func (f *Feed[T]) setLocked(change func(*reflector.State)) {
-	old := f.state.Phase
-	change(&f.state)
-	if f.state.Phase != old {
-		f.state.Since = time.Now()
+// handler is the event handler of a Feed at a shared informer. It takes any because it is a
+// cache.ResourceEventHandler, whose objects may be tombstones.
+type handler[T any] struct {
+	of  *Feed[T]
+	run *feedRun[T]
+}
+
+var _ cache.ResourceEventHandler = handler[any]{}
+
+func (h handler[T]) OnAdd(object any, _ bool) { h.put(object, false, h.of.to.Add) }
+
+func (h handler[T]) OnUpdate(prior, object any) {
+	h.put(object, unchanged(prior, object), h.of.to.Update)
+}
+
+// put stores an existing object. It skips a known state, unless the store lacks the object.
+func (h handler[T]) put(object any, known bool, write func(T) error) {
+	h.of.do(h.run, func() (store.Key, error) {
+		key, err := h.of.keyOf(object)
+		if err != nil || known && !h.of.missing[key] {
+			return key, err
+		}
+		t, err := typed[T](object)
+		if err != nil || h.run.first == nil {
+			if err == nil {
+				err = write(t)
+			}
+			return key, err
+		}
+		h.run.first[key] = t
+		h.run.saw(object)
+		return key, nil
+	})
+}
+
+func (h handler[T]) OnDelete(object any) {
+	h.of.do(h.run, func() (store.Key, error) {
+		key, err := h.of.keyOf(object)
+		switch {
+		case err != nil:
+			return key, err
+		case h.run.first != nil:
+			delete(h.run.first, key)
+			h.run.saw(object)
+			return key, nil
+		}
+		if _, lost := object.(cache.DeletedFinalStateUnknown); lost {
+			return key, h.of.to.DeleteKey(key) // its object is not the final state
+		}
+		t, err := typed[T](object)
+		if err != nil {
+			return key, h.of.to.DeleteKey(key) // it was never stored
+		}
+		return key, h.of.to.Delete(t)
+	})
+}
+
+// saw records the version of an object: events come in the order of versions.
+func (r *feedRun[T]) saw(object any) {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return
 	}
-	if f.changed != nil {
-		close(f.changed)
-		f.changed = nil
+	version := accessor.GetResourceVersion()
+	if r.version == "" {
+		r.version = version
+	} else if order, err := resourceversion.CompareResourceVersion(version, r.version); err == nil && order > 0 {
+		r.version = version
 	}
+}
+
+// keyOf returns the key of an object, by the store's KeyOf if it has one. For a
+// DeletedFinalStateUnknown it returns the key of the contained object, if there is one.
+func (f *Feed[T]) keyOf(object any) (store.Key, error) {
+	inner := object
+	if lost, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		inner = lost.Obj
+	}
+	t, isT := inner.(T)
+	keyed, says := f.to.(interface{ KeyOf(T) (store.Key, error) })
+	if isT && says {
+		return keyed.KeyOf(t)
+	}
+	text, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+	return namespaced("", text), err
+}
+
+// unchanged reports whether an update changes nothing.
+func unchanged(prior, object any) bool {
+	before, ok := versionOf(prior)
+	after, too := versionOf(object)
+	return ok && too && before == after && store.EqualContent(prior, object)
+}
+
+func versionOf(object any) (store.Version, bool) {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return store.Version{}, false
+	}
+	return store.Version{UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion()}, true
 }

@@ -459,7 +459,7 @@ func TestFeedFillsAnyStore(t *testing.T) {
 	})
 }
 
-func TestObjectOfAWrongTypeThatIsGoneIsNotLacking(t *testing.T) {
+func TestObjectOfAWrongTypeThatIsGoneIsNotMissing(t *testing.T) {
 	f := NewFeed[*configMap](cache.NewSharedInformer(&cache.ListWatch{}, &configMap{}, 0), store.New(store.ObjectKey[*configMap]), nil)
 	r, err := f.start(t.Context())
 	require.NoError(t, err)
@@ -468,7 +468,7 @@ func TestObjectOfAWrongTypeThatIsGoneIsNotLacking(t *testing.T) {
 	wrong := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u", ResourceVersion: "1"}}
 	h.OnAdd(wrong, false)
 	h.OnDelete(wrong)
-	assert.Empty(t, f.lacking)
+	assert.Empty(t, f.missing)
 	h.OnAdd(stored("b", "v", "2"), false)
 	assert.NoError(t, f.State().Err)
 }

@@ -6,18 +6,23 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/klogging"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // SharedIndexInformer is an informer with the interface of client-go's tools/cache. See the package
@@ -137,7 +142,7 @@ func (s *SharedIndexInformer[T]) start(ctx context.Context) error {
 	case s.ended:
 		return ErrStopped
 	case s.ctx != nil:
-		return informer.ErrRunning
+		return lifecycle.AlreadyRunning("informer " + s.informer.Name())
 	}
 	s.ctx = ctx
 	return nil
@@ -146,7 +151,7 @@ func (s *SharedIndexInformer[T]) start(ctx context.Context) error {
 func (s *SharedIndexInformer[T]) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.Is(err, informer.ErrRunning) {
+	if errors.Is(err, reflector.ErrRunning) {
 		s.ctx = nil // a call of informer.Informer.Run runs it
 		return
 	}
@@ -234,4 +239,100 @@ func (s *SharedIndexInformer[T]) hasStarted() bool {
 
 func (s *SharedIndexInformer[T]) startedLocked() bool {
 	return s.ctx != nil || s.informer.State() != (reflector.State{Phase: reflector.Stopped})
+}
+
+// NewInformerWithOptions is cache.NewInformerWithOptions: an informer with one handler. The
+// controller runs it. Its HasSynced means that the handler got the objects of the first list. The
+// Store is a cache.Indexer. The option MinWatchTimeout has no effect: a watch lasts five to ten
+// minutes. NewInformerWithOptions panics if an indexer has no function.
+func NewInformerWithOptions(options cache.InformerOptions) (cache.Store, cache.Controller) {
+	return newController(options)
+}
+
+// NewInformer is cache.NewInformer: see [NewInformerWithOptions].
+func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler) (cache.Store, cache.Controller) {
+	return newController(cache.InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: handler})
+}
+
+// NewIndexerInformer is cache.NewIndexerInformer: see [NewInformerWithOptions].
+func NewIndexerInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler, indexers cache.Indexers) (cache.Indexer, cache.Controller) {
+	return newController(cache.InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: handler, Indexers: indexers})
+}
+
+func newController(options cache.InformerOptions) (cache.Indexer, cache.Controller) {
+	s := NewSharedIndexInformerWithOptions(options.ListerWatcher, options.ObjectType, cache.SharedIndexInformerOptions{
+		ResyncPeriod: options.ResyncPeriod, Indexers: options.Indexers,
+		Identifier: options.Identifier, InformerMetricsProvider: options.InformerMetricsProvider,
+	})
+	c := handling{SharedInformer: s, logger: options.Logger, handled: s}
+	err := s.SetTransform(options.Transform)
+	if err == nil && options.Handler != nil {
+		c.handled, err = s.AddEventHandler(options.Handler)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("clientgo: new informer: %v", err)) // not for a new informer
+	}
+	return s.GetIndexer(), c
+}
+
+// handling is the controller of an informer with one handler.
+type handling struct {
+	cache.SharedInformer
+	logger  *klog.Logger // nil for the logger of the context
+	handled cache.ResourceEventHandlerRegistration
+}
+
+func (c handling) Run(stop <-chan struct{}) { c.RunWithContext(wait.ContextForChannel(stop)) }
+
+func (c handling) RunWithContext(ctx context.Context) {
+	if c.logger != nil {
+		ctx = klog.NewContext(ctx, *c.logger)
+	}
+	c.SharedInformer.RunWithContext(ctx)
+}
+
+func (c handling) HasSynced() bool                     { return c.handled.HasSynced() }
+func (c handling) HasSyncedChecker() cache.DoneChecker { return c.handled.HasSyncedChecker() }
+
+// Option configures a [SharedIndexInformer].
+type Option interface{ applyTo(*options) }
+
+type options struct {
+	informer []informer.Option
+	handlers []informer.SubscriptionOption
+	resync   time.Duration
+}
+
+type optionFunc func(*options)
+
+func (f optionFunc) applyTo(o *options) { f(o) }
+
+func newOptions(opts []Option) options {
+	o := options{handlers: []informer.SubscriptionOption{informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll))}}
+	for _, opt := range opts {
+		opt.applyTo(&o)
+	}
+	return o
+}
+
+// WithInformer passes options to the informer that [NewTyped] makes, such as
+// [informer.WithReflector]. Failures of its reflector go to the handler of SetWatchErrorHandler. A
+// hook of [informer.WithErrorHandler] gets only the failures of event handlers. The option has no
+// effect on [AsSharedIndexInformer].
+func WithInformer(opts ...informer.Option) Option {
+	return optionFunc(func(o *options) { o.informer = append(o.informer, opts...) })
+}
+
+// WithHandlers passes options to the subscription of every event handler. The most useful one is
+// informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepLatest)): it bounds the memory of a
+// slow handler. The handler then no longer gets each state of an object, and misses objects that
+// were created and deleted before it saw them.
+func WithHandlers(opts ...informer.SubscriptionOption) Option {
+	return optionFunc(func(o *options) { o.handlers = append(o.handlers, opts...) })
+}
+
+// WithResync sets the resync period of event handlers without their own period: see
+// [informer.WithResync]. The default is no resync.
+func WithResync(period time.Duration) Option {
+	return optionFunc(func(o *options) { o.resync = period })
 }

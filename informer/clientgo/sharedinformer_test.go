@@ -54,7 +54,7 @@ func TestLifeOfAnInformer(t *testing.T) {
 		s.RunWithContext(t.Context()) // returns at once
 		errs := reported.take()
 		require.Len(t, errs, 1)
-		assert.ErrorIs(t, errs[0], informer.ErrRunning)
+		assert.ErrorIs(t, errs[0], reflector.ErrRunning)
 		assert.ErrorIs(t, s.SetTransform(nil), ErrStarted, "it still runs")
 		controller.Run(nil)
 		controller.RunWithContext(t.Context())

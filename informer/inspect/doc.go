@@ -42,9 +42,9 @@
 //     a few that name other objects, and any text of an object that quotes a Secret. [WithMasked]
 //     adds fields. Errors are unmasked, as in logs: your handlers should not return errors that
 //     quote secrets. A reflector quotes the first bytes of an answer that it cannot read.
-//   - inspect-N2: The cost for an informer is one entry of a ring for each change, with key and
-//     version: see [WithHistory]. The newest entries also keep the object before and after the
-//     change: see [WithVersions]. All other work happens only while a reader has a page open. The
+//   - inspect-N2: The cost for an informer is one entry of a ring for each of the last 512
+//     changes, with key and version. The newest 64 also keep the object before and after the
+//     change. All other work happens only while a reader has a page open. The
 //     page computes the overview at most once in [WithInterval] for all readers, and pages of
 //     objects for each request.
 //   - inspect-N3: The page shows the same numbers that the program sees: it keeps no counters of
@@ -58,4 +58,10 @@
 // # Concurrency
 //
 // All functions and methods may be called from any goroutine, and while informers run.
+//
+// # Code
+//
+// page.go holds what a page shows, and routes.go serves it. watched.go collects the state and the last
+// changes of one informer, state.go is the form that readers get, and object.go shows one object, with its
+// secrets masked, and the differences of its versions.
 package inspect

@@ -14,10 +14,11 @@ import (
 const (
 	// DefaultInterval is the default of [WithInterval].
 	DefaultInterval = time.Second
-	// DefaultHistory is the default of [WithHistory].
-	DefaultHistory = 512
-	// DefaultVersions is the default of [WithVersions].
-	DefaultVersions = 64
+	// keptChanges is how many changes of each informer the page remembers, at about 150 bytes each.
+	keptChanges = 512
+	// keptVersions is for how many of the last changes of each informer the page keeps the object before
+	// and after, to show their differences. It shares these objects with the cache and its readers.
+	keptVersions = 64
 )
 
 // minInterval is the shortest [WithInterval].
@@ -28,8 +29,6 @@ const minInterval = 50 * time.Millisecond
 // Create one with [New], and add informers and runnables with [Add] and [Page.AddRunnable].
 type Page struct {
 	interval time.Duration
-	history  int
-	versions int
 	masked   [][]string
 	hosts    []string // of WithHosts
 	routes   *http.ServeMux
@@ -127,23 +126,9 @@ func WithInterval(d time.Duration) Option {
 	return optionFunc(func(p *Page) { p.interval = max(d, minInterval) })
 }
 
-// WithHistory sets how many changes of each informer the page remembers, at about 150 bytes each.
-// The default is [DefaultHistory]; 0 or less remembers none.
-func WithHistory(changes int) Option {
-	return optionFunc(func(p *Page) { p.history = max(changes, 0) })
-}
-
-// WithVersions sets for how many of the last changes of each informer the page keeps the object
-// before and after, to show their differences. The page keeps these objects in memory, and shares
-// them with the cache and its readers. The default is [DefaultVersions]; 0 or less keeps none, and
-// [WithHistory] is the maximum.
-func WithVersions(changes int) Option {
-	return optionFunc(func(p *Page) { p.versions = max(changes, 0) })
-}
-
 // New returns an empty page.
 func New(opts ...Option) *Page {
-	p := &Page{interval: DefaultInterval, history: DefaultHistory, versions: DefaultVersions, closed: make(chan struct{}), looking: make(chan struct{}, 1)}
+	p := &Page{interval: DefaultInterval, closed: make(chan struct{}), looking: make(chan struct{}, 1)}
 	for _, opt := range opts {
 		opt.apply(p)
 	}
@@ -154,7 +139,7 @@ func New(opts ...Option) *Page {
 // Add shows an informer, until remove is called. The page remembers its changes from now on. If
 // another informer has the same name, this one is shown as name#2, and so on.
 func Add[T any](p *Page, i *informer.Informer[T]) (remove func()) {
-	watched := newWatched(i, p.history, p.versions)
+	watched := newWatched(i)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := i.Name()

@@ -352,13 +352,13 @@ func TestPageUnderAPrefix(t *testing.T) {
 func TestObjectsAndTheirHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := reflectortest.Start(t)
-		for n := range 20 {
+		for n := range 520 {
 			require.NoError(t, s.Create(configMap(fmt.Sprintf("cm-%02d", n))))
 		}
 		i := informer.New(clientset(t, s).CoreV1().ConfigMaps(""), informer.WithName("maps"))
 		waiting := i.Subscribe(informer.WithName("not pulled"))
 		defer waiting.Close()
-		p := inspect.New(inspect.WithHistory(8))
+		p := inspect.New()
 		inspect.Add(p, i)
 		runs(t, i)
 		<-i.Synced()
@@ -369,8 +369,8 @@ func TestObjectsAndTheirHistory(t *testing.T) {
 		<-time.After(2 * time.Second)
 		assert.False(t, p.State().Informers[0].Flowing, "the last change is old")
 
-		assert.EqualValues(t, 22, p.State().Informers[0].Changes, "those that are forgotten count")
-		assert.Len(t, p.State().Informers[0].Last, 8)
+		assert.EqualValues(t, 522, p.State().Informers[0].Changes, "those that are forgotten count")
+		assert.Len(t, p.State().Informers[0].Last, 12)
 		body := get(p, "/objects?informer=maps&contains=cm-1").Body.String()
 		assert.Contains(t, body, "default/cm-13")
 		assert.NotContains(t, body, "default/cm-03")

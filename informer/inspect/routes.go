@@ -6,10 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -226,4 +230,141 @@ func byteCount(n int64) string {
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}
+
+// writeTimeout is how long a reader of a stream may take for one event.
+const writeTimeout = 10 * time.Second
+
+// view is the state at one time. Its events are encoded once for all streams.
+type view struct {
+	state      State
+	html, json func() ([]byte, error)
+}
+
+func newView(s State) *view {
+	return &view{
+		state: s,
+		html: sync.OnceValues(func() ([]byte, error) {
+			var content bytes.Buffer
+			err := templates.ExecuteTemplate(&content, "informers", s)
+			return event(content.Bytes()), err
+		}),
+		json: sync.OnceValues(func() ([]byte, error) {
+			content, err := json.Marshal(s)
+			return event(content), err
+		}),
+	}
+}
+
+// serveStream sends the view once in each interval, until the reader disconnects or the page is
+// closed.
+func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return // a client that has the header takes the connection for free
+	}
+	asJSON := r.URL.Query().Get("as") == "json"
+	out := http.NewResponseController(w)
+	ticker := time.NewTicker(p.interval)
+	defer ticker.Stop()
+	for {
+		seen := p.look()
+		made := seen.html
+		if asJSON {
+			made = seen.json
+		}
+		event, err := made()
+		if err != nil {
+			return
+		}
+		if !send(out, w, event) {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-p.closed:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// send writes an event, and reports success. A server's write timeout covers a whole response and
+// must not end a stream. With HTTP/2 it may also pass between events. Some ResponseWriters do not
+// support deadlines.
+func send(out *http.ResponseController, w io.Writer, event []byte) bool {
+	_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := w.Write(event); err != nil {
+		return false
+	}
+	if err := out.Flush(); err != nil {
+		return false
+	}
+	_ = out.SetWriteDeadline(time.Time{})
+	return true
+}
+
+// event returns a server-sent event. A carriage return also ends its line, and errors may contain
+// some.
+func event(content []byte) []byte {
+	content = bytes.ReplaceAll(content, []byte("\r"), []byte(" "))
+	var event bytes.Buffer
+	for line := range bytes.Lines(content) {
+		event.WriteString("data: ")
+		event.Write(bytes.TrimRight(line, "\n"))
+		event.WriteByte('\n')
+	}
+	event.WriteByte('\n')
+	return event.Bytes()
+}
+
+// WithHosts adds host names by which readers may open the page, such as "debug.example.com". A port,
+// and upper or lower case, do not matter. An IP address and localhost are always allowed. "*" allows
+// each name: use it only behind a proxy that authenticates readers and keeps the host of their
+// requests, because otherwise any website can read the page through a reader's browser.
+func WithHosts(names ...string) Option {
+	return optionFunc(func(p *Page) {
+		for _, name := range names {
+			p.hosts = append(p.hosts, hostname(name))
+		}
+	})
+}
+
+// allows reports whether the page answers requests for a host. A website can resolve its own name to
+// the address of the page (DNS rebinding), and a visitor's browser then takes the page for a part of
+// the website and shows it everything. But the browser still sends the name of the website, and a
+// website cannot make it send an address instead.
+func (p *Page) allows(host string) bool {
+	name := hostname(host)
+	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" {
+		return true
+	}
+	for _, allowed := range p.hosts {
+		if allowed == "*" || allowed == name {
+			return true
+		}
+	}
+	return false
+}
+
+// hostname returns a host without its port, brackets and final dot, in lower case.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	} else if inner, ok := strings.CutPrefix(host, "["); ok {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// maxHost is the length of the longest name that DNS has.
+const maxHost = 253
+
+// refuseHost answers a request for a host that the page does not allow.
+func refuseHost(w http.ResponseWriter, host string) {
+	name := hostname(host)
+	name = name[:min(len(name), maxHost)]
+	http.Error(w, fmt.Sprintf("this page of informers is not served for the host %q, because a website could reach it under its own name: "+
+		"open it by an IP address or localhost, or allow the name by inspect.WithHosts(%q)", name, name), http.StatusMisdirectedRequest)
 }

@@ -61,4 +61,9 @@
 // [ErrNotSynced] says that the cache of the metadata is not filled yet. A [*FetchError] wraps the
 // failure of a request, which may be [ErrStale]. [ErrVersions] refuses a kind. If a context ends, the
 // error is the cause of the context.
+//
+// # Code
+//
+// Read Objects.Get in objects.go, then flight.go, which fetches an object once for all callers, keeps it,
+// and drops it when the metadata shows a newer one. owned.go has the objects that other caches hold whole.
 package ondemand

@@ -1,11 +1,13 @@
 package ondemand
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
 
+	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/memsize"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,4 +136,115 @@ func (o *Objects[T]) ask(ctx context.Context, key store.Key) (object T, err erro
 		err = fmt.Errorf("%w: the client returned nil", store.ErrBadKey)
 	}
 	return object, err
+}
+
+// recent keeps the most recently used objects, within limits. It is not safe for concurrent use.
+type recent[T any] struct {
+	options
+	byKey map[store.Key]*list.Element // of *kept[T]
+	order *list.List                  // the most recently used first
+	size  int64
+}
+
+type kept[T any] struct {
+	key    store.Key
+	object T
+	size   int64 // 0 without a limit of bytes
+}
+
+func newRecent[T any](o options) recent[T] {
+	return recent[T]{options: o, byKey: map[store.Key]*list.Element{}, order: list.New()}
+}
+
+func (r *recent[T]) get(key store.Key) (object T, ok bool) {
+	e, ok := r.byKey[key]
+	if !ok {
+		return object, false
+	}
+	return e.Value.(*kept[T]).object, true
+}
+
+// use notes that an object was used.
+func (r *recent[T]) use(key store.Key) {
+	if e, ok := r.byKey[key]; ok {
+		r.order.MoveToFront(e)
+	}
+}
+
+// put keeps an object, and evicts others if necessary.
+func (r *recent[T]) put(key store.Key, object T, size int64) {
+	r.drop(key)
+	if r.objects == 0 || r.bytes > 0 && size > r.bytes {
+		return
+	}
+	r.byKey[key] = r.order.PushFront(&kept[T]{key, object, size})
+	r.size += size
+	for r.order.Len() > r.objects || r.bytes > 0 && r.size > r.bytes {
+		r.drop(r.order.Back().Value.(*kept[T]).key)
+	}
+}
+
+func (r *recent[T]) drop(key store.Key) {
+	if e, ok := r.byKey[key]; ok {
+		r.size -= r.order.Remove(e).(*kept[T]).size
+		delete(r.byKey, key)
+	}
+}
+
+// dropUnless drops the objects for which a function returns false.
+func (r *recent[T]) dropUnless(stays func(store.Key, T) bool) {
+	for key, e := range r.byKey {
+		if !stays(key, e.Value.(*kept[T]).object) {
+			r.drop(key)
+		}
+	}
+}
+
+// follower drops objects that the metadata shows to be old.
+type follower[T, M Object] struct {
+	of       *Objects[T]
+	metadata *store.View[M]
+}
+
+// Start implements [store.Follower].
+func (f *follower[T, M]) Start(state *store.Snapshot[M]) {
+	if state.Synced() {
+		f.of.metadataChanged(byreference.News{Version: state.ResourceVersion(), Synced: true, Rejected: f.metadata.Rejected()})
+	}
+}
+
+// Commit implements [store.Follower]. After a list, an object that was newer than its metadata may
+// belong to a lost history, because the server was restored from a backup. After another list than
+// the first, the server may also show the other parts of an object differently than before, at the
+// same version: see ondemand-D7. So no object stays, and no later caller gets the answer to an
+// earlier request.
+func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
+	o := f.of
+	o.metadataChanged(byreference.NewsOf(commit, f.metadata.Rejected()))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range commit.Changes {
+		change := &commit.Changes[i]
+		key, reshown := change.Key, change.Type == store.Modification && versionOf(change.Prior) == change.Version
+		if object, ok := o.recent.get(key); ok && (reshown || o.current(key, object) != nil) {
+			o.recent.drop(key)
+		}
+		if flight := o.flights[key]; flight != nil && reshown {
+			flight.outdated = true
+		}
+	}
+	if commit.Origin != store.List {
+		return
+	}
+	listed := func(key store.Key, version store.Version) bool {
+		return commit.Partition == nil || commit.Partition.Scope().Contains(key)
+	}
+	o.recent.dropUnless(func(key store.Key, object T) bool {
+		version := versionOf(object)
+		meta, _ := o.meta(key)
+		return version.Equal(meta) && (commit.Initial || !listed(key, version))
+	})
+	for _, flight := range o.flights {
+		flight.outdated = flight.outdated || !commit.Initial
+	}
 }

@@ -17,19 +17,19 @@ var budgets = map[string]exports{
 	"contrib/prometheus":                  {7, 6},
 	"contrib/prometheus/rulestest":        {0, 0},
 	"controller":                          {14, 2},
-	"controller/leader":                   {12, 3},
-	"controller/manager":                  {33, 17},
-	"controller/reconcile":                {29, 8},
-	"controller/recorder":                 {10, 5},
-	"controller/shard":                    {34, 11},
+	"controller/leader":                   {11, 3},
+	"controller/manager":                  {30, 17},
+	"controller/reconcile":                {28, 8},
+	"controller/recorder":                 {8, 5},
+	"controller/shard":                    {31, 11},
 	"controller/simulate":                 {15, 0}, // Jobs, Pods, StatefulSets, DaemonSets: operators wait for what their controllers do
 	"controller/write":                    {22, 1},
 	"eventqueue":                          {35, 44}, // Left and IsClosed answer what callers asked Drain and Take with an ended context
 	"eventqueue/eventqueuetest":           {9, 3},
-	"informer":                            {33, 38}, // a cleanup asks Gone first; WithGet is for clients that select by themselves
+	"informer":                            {32, 38}, // a cleanup asks Gone first; WithGet is for clients that select by themselves
 	"informer/scoped":                     {5, 2},
 	"informer/clientgo":                   {30, 41},
-	"informer/inspect":                    {23, 4},
+	"informer/inspect":                    {19, 4},
 	"informer/ondemand":                   {19, 10},
 	"reflector":                           {41, 14}, // a selected object that is missing is looked up; Polling is a phase of its own
 	"reflector/mapper":                    {10, 20}, // callers tell a group that does not answer from a failure as a whole

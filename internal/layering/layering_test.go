@@ -17,13 +17,14 @@ const module = "github.com/kubereflector/kubereflector/"
 
 // allowed says which of our packages a package may reach, itself aside.
 var allowed = map[string][]string{
-	"store":           {},
-	"eventqueue":      {"store"},
-	"reflector":       {"store", "internal/wire", "internal/wire/decode"},
-	"controller":      {"store", "eventqueue", "controller/internal/failure"},
-	"internal/feed":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
-	"informer/scoped": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
-	"informer":        {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
+	"store":            {},
+	"eventqueue":       {"store"},
+	"reflector":        {"store", "internal/wire", "internal/wire/decode"},
+	"controller":       {"store", "eventqueue", "internal/failure"},
+	"internal/failure": {"store", "eventqueue"},
+	"internal/feed":    {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
+	"informer/scoped":  {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
+	"informer":         {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
 
 	"store/compact": {"store", "store/decorate", "internal/wire", "internal/wire/decode"},
 	"store/persist": {"store"},
@@ -42,23 +43,23 @@ var allowed = map[string][]string{
 	"reflector/client": {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source"},
 	"reflector/record": {"store"},
 	"controller/reconcile": {
-		"store", "eventqueue", "reflector", "informer", "controller", "controller/internal/failure", "internal/wire", "internal/wire/decode",
+		"store", "eventqueue", "reflector", "informer", "controller", "internal/failure", "internal/wire", "internal/wire/decode",
 	},
-	"controller/leader":   {"store", "eventqueue", "reflector", "informer", "controller", "controller/internal/failure", "internal/wire", "internal/wire/decode"},
-	"controller/shard":    {"store", "eventqueue", "reflector", "informer", "controller", "controller/internal/failure", "internal/wire", "internal/wire/decode"},
+	"controller/leader":   {"store", "eventqueue", "reflector", "informer", "controller", "internal/failure", "internal/wire", "internal/wire/decode"},
+	"controller/shard":    {"store", "eventqueue", "reflector", "informer", "controller", "internal/failure", "internal/wire", "internal/wire/decode"},
 	"controller/recorder": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 	"controller/write": {
 		"store", "internal/wire", "internal/wire/decode", "internal/wire/stream",
 		"reflector/client", "reflector/internal/protocol", "reflector/internal/source",
 	},
 	"controller/manager": {
-		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "informer/ondemand", "internal/byreference", "controller", "controller/internal/failure", "controller/reconcile", "controller/leader",
+		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "informer/ondemand", "internal/byreference", "controller", "internal/failure", "controller/reconcile", "controller/leader",
 		"internal/wire", "internal/wire/decode",
 	},
 }
 
 // anybody may reach these, which reach none of ours.
-var anybody = []string{"store/memsize", "internal/exactjson", "internal/klogging", "internal/masking", "internal/ownwrites", "internal/restguard", "internal/term"}
+var anybody = []string{"store/memsize", "internal/exactjson", "internal/klogging", "internal/lifecycle", "internal/masking", "internal/ownwrites", "internal/restguard", "internal/term"}
 
 func init() {
 	allowed["store/guard"] = []string{"store"}
@@ -81,7 +82,7 @@ func init() {
 		}
 		// Packages with informers have guards.
 		if name == "informer" || slices.Contains(below, "informer") {
-			allowed[name] = append(below, "store/guard", "internal/feed")
+			allowed[name] = append(below, "store/guard", "internal/feed", "internal/failure")
 		}
 	}
 }

@@ -15,7 +15,7 @@ var mutants = []mutant{{
 	tests: []string{"./controller/shard"},
 }, {
 	name:  "shard: the version of the leases is read after the walk",
-	file:  "controller/shard/sight.go",
+	file:  "controller/shard/view.go",
 	text:  "v.version = version",
 	with:  "v.version, _ = s.leases.Cache().ResourceVersion(), version",
 	tests: []string{"./controller/shard"},
@@ -129,7 +129,7 @@ var mutants = []mutant{{
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a key does not wait on for a cache that is behind",
-	file:  "controller/reconcile/hold.go",
+	file:  "controller/reconcile/written.go",
 	text:  "case late && limit < maxBehind && provesBehind(err):",
 	with:  "case false && late && limit < maxBehind && provesBehind(err):",
 	tests: []string{"./controller/reconcile"},
@@ -153,19 +153,19 @@ var mutants = []mutant{{
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a missing object counts as gone",
-	file:  "controller/reconcile/part.go",
+	file:  "controller/reconcile/run.go",
 	text:  "if err != nil || !gone {",
 	with:  "if err != nil || !gone && false {",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: an object that came back during the question is gone",
-	file:  "controller/reconcile/part.go",
+	file:  "controller/reconcile/run.go",
 	text:  "\tc.object = primary.object(c.key) // it may have come back during the request\n",
 	with:  "",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a repeated cleanup asks again",
-	file:  "controller/reconcile/part.go",
+	file:  "controller/reconcile/run.go",
 	text:  "if ending.confirmed {",
 	with:  "if false && ending.confirmed {",
 	tests: []string{"./controller/reconcile"},
@@ -213,25 +213,25 @@ var mutants = []mutant{{
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: the event of an own write hastens a failed key",
-	file:  "controller/reconcile/backoff.go",
+	file:  "controller/reconcile/own.go",
 	text:  "return own && f.retried",
 	with:  "return own && f.retried && false",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a term begins with the caches as they are",
-	file:  "controller/reconcile/catchup.go",
+	file:  "controller/reconcile/reconciler.go",
 	text:  "if r.options.catchUp <= 0 {",
 	with:  "if r.options.catchUp <= 0 || true {",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: the scope of keys is that of discovery",
-	file:  "controller/reconcile/mapping.go",
+	file:  "controller/reconcile/source.go",
 	text:  "scope == clusterScoped || scope == unknownScope &&",
 	with:  "scope == unknownScope &&",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: the scope of keys is unknown before the first object",
-	file:  "controller/reconcile/mapping.go",
+	file:  "controller/reconcile/source.go",
 	text:  "scope == clusterScoped || scope == unknownScope && r.sources[0].clusterScoped()",
 	with:  "scope == clusterScoped",
 	tests: []string{"./controller/reconcile"},
@@ -279,7 +279,7 @@ var mutants = []mutant{{
 	tests: []string{"./eventqueue", "./informer"},
 }, {
 	name:  "clientgo: an equal version is an equal object",
-	file:  "informer/clientgo/feedhandler.go",
+	file:  "informer/clientgo/feed.go",
 	text:  " && store.EqualContent(prior, object)",
 	with:  "",
 	tests: []string{"./informer/clientgo"},
@@ -393,7 +393,7 @@ var mutants = []mutant{{
 	tests: []string{"./informer/ondemand"},
 }, {
 	name:  "ondemand: a later list keeps the objects",
-	file:  "informer/ondemand/follower.go",
+	file:  "informer/ondemand/flight.go",
 	text:  " && (commit.Initial || !listed(key, version))",
 	with:  " && (commit.Initial || true || !listed(key, version))",
 	tests: []string{"./informer/ondemand"},
@@ -406,7 +406,7 @@ var mutants = []mutant{{
 }, {
 	name:  "informer: the failure of the last run ends waits of the next one",
 	file:  "informer/run.go",
-	text:  "\tif isClosed(i.failure.happened) {\n\t\ti.failure = newFailure()\n\t}\n",
+	text:  "\tif lifecycle.IsClosed(i.failure.happened) {\n\t\ti.failure = newFailure()\n\t}\n",
 	with:  "",
 	tests: []string{"./informer"},
 }, {

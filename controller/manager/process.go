@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/klogging"
 	"go.uber.org/zap"
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -84,4 +90,52 @@ func (s *serving) close() error {
 		return fmt.Errorf("server of health: %w", err)
 	}
 	return nil
+}
+
+// SignalError is the cause of the context of [SignalContext] when a signal arrives.
+type SignalError struct {
+	// Signal is the received signal.
+	Signal os.Signal
+}
+
+// Error names the signal.
+func (e *SignalError) Error() string { return fmt.Sprintf("got signal: %v", e.Signal) }
+
+// SignalContext returns a context that ends at SIGTERM or SIGINT, with a [*SignalError] as its
+// cause. The second such signal is not caught: it ends the process at once. The returned function
+// stops catching signals; call it when Run has returned.
+func SignalContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case got := <-signals:
+			// Before the context ends: a further signal ends the process.
+			signal.Stop(signals)
+			cancel(&SignalError{Signal: got})
+		case <-ctx.Done():
+			signal.Stop(signals)
+		}
+	}()
+	return ctx, func() {
+		// Synchronously: from now on a signal ends the process.
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+// RouteKlog sends the log lines of client-go, and of any other user of klog, to a logger, until
+// restore is called. klog has one logger for the whole process, without a lock: call RouteKlog
+// before any code logs, such as at the beginning of main. Call restore, if at all, after all
+// logging has ended. [WithKlog] calls RouteKlog for a manager.
+//
+// The verbosity V(n) becomes level -n of zap, so zap's Debug is V(1). Enable higher verbosity with
+// care: from V(8) on client-go logs the contents of requests and answers. Code that calls klog.V
+// also follows klog's flag -v. klog's warnings arrive as Info, because klog does not pass the
+// difference on.
+func RouteKlog(logger *zap.Logger) (restore func()) {
+	before := klog.CaptureState()
+	klog.SetSlogLogger(slog.New(klogging.Handler(logger)))
+	return before.Restore
 }

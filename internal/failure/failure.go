@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -18,10 +19,9 @@ var PanicHook atomic.Pointer[func(ctx context.Context, value any)]
 // may be nil. The logger's own stack trace would show this library, so the line has only the stack
 // of a panic.
 func Report(ctx context.Context, logger *zap.Logger, message string, err *eventqueue.HandlerError, handler func(context.Context, error)) {
+	logger = logger.With(zap.Stringer("key", err.Key), zap.String("resourceVersion", err.ResourceVersion))
 	final := eventqueue.IsPermanent(err.Err)
-	fields := []zap.Field{
-		zap.String("resourceVersion", err.ResourceVersion), zap.Int("attempt", err.Attempt), zap.Bool("final", final), zap.Error(err.Err),
-	}
+	fields := []zap.Field{zap.Int("attempt", err.Attempt), zap.Bool("final", final), zap.Error(err.Err)}
 	if !final {
 		fields = append(fields, zap.Duration("nextTry", err.RetryIn))
 	}
@@ -32,14 +32,5 @@ func Report(ctx context.Context, logger *zap.Logger, message string, err *eventq
 		}
 	}
 	logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error(message, fields...)
-	if handler == nil {
-		return
-	}
-	defer func() {
-		// A panic of the error handler must not affect the event.
-		if value := recover(); value != nil {
-			logger.Error("error handler panicked", zap.String("resourceVersion", err.ResourceVersion), zap.Any("panic", value), zap.Stack("stack"))
-		}
-	}()
-	handler(ctx, err)
+	lifecycle.HandleError(ctx, logger, handler, err)
 }

@@ -1,2 +1,0 @@
-// Package failure reports failures of handlers, for controllers and reconcilers.
-package failure

@@ -1,0 +1,2 @@
+// Package failure reports failures of handlers, for informers, controllers and reconcilers.
+package failure
