@@ -223,7 +223,7 @@ func TestDrainEndsWithTheCollectionOrWhenNothingIsLeft(t *testing.T) {
 				synctest.Wait()
 				require.NoError(t, end(c))
 				assert.NoError(t, <-drained)
-				assert.True(t, c.IsClosed() || c.eager.Load() == 0, "no Drain runs any more")
+				assert.True(t, c.IsClosed() || c.bypass.Load() == 0, "no Drain runs any more")
 			})
 		})
 	}

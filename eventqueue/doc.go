@@ -166,11 +166,18 @@
 //
 // # Code
 //
-// Read one event in this order: follower.Commit in follower.go makes it and puts it into a buffer;
-// enqueueLocked in enqueue.go merges it with the waiting events of its key, by the table in
-// merge.go, and order.go gives the key its turn; takeLocked in take.go delivers the queue;
-// process.go runs the handler; settle in settle.go takes the queue back. The state of a key is in
-// keystate.go.
+// Read the files by question:
+//
+//   - How does a write become an event? follower.go, from follower.Commit to the buffer.
+//   - How does the event reach a consumer that may sleep? The comment above [Collection] in
+//     collection.go explains the way with its costs, and enqueueLocked in the same file makes the
+//     event wait for its key.
+//   - How does a consumer take a queue, and how does it give it back? take.go, from takeLocked to
+//     settleLocked; queue.go has what a consumer holds.
+//   - How does a handler run, and what is its failure? process.go
+//   - When is it a key's turn, and how is it delayed? order.go
+//   - What is kept, and what is merged? merge.go
+//   - What is going on, what is left, and when is everything done? stats.go
 //
 // # Errors
 //

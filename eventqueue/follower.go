@@ -1,7 +1,9 @@
 package eventqueue
 
 import (
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -10,24 +12,24 @@ import (
 
 // follower turns the commits of a cache into events. The lock of the cache's writer guards it.
 type follower[T any] struct {
-	of     *Collection[T]
-	keep   func(T) bool // the predicate of FollowFiltered; nil keeps all objects
-	listed bool         // the first list is known
+	collection *Collection[T]
+	keep       func(T) bool // the predicate of FollowFiltered; nil keeps all objects
+	listed     bool         // the first list is known
 }
 
 var _ store.Follower[any] = (*follower[any])(nil)
 
 // Start implements [store.Follower].
 func (f *follower[T]) Start(state *store.Snapshot[T]) {
-	f.deliver(state, &store.Commit[T]{Origin: List, Initial: true})
+	f.commitState(state, &store.Commit[T]{Origin: List, Initial: true})
 }
 
-// resync is a follower that delivers the objects of a cache to another follower once more. Between
+// resync is a follower that passes the objects of a cache to another follower once more. Between
 // Start and the end of following it ignores commits, which the other follower receives itself.
 type resync[T any] struct{ to *follower[T] }
 
 func (r resync[T]) Start(state *store.Snapshot[T]) {
-	r.to.deliver(state, &store.Commit[T]{Origin: Resync})
+	r.to.commitState(state, &store.Commit[T]{Origin: Resync})
 }
 
 func (resync[T]) Commit(*store.Commit[T]) {}
@@ -35,9 +37,9 @@ func (resync[T]) Commit(*store.Commit[T]) {}
 // maxPart is the number of changes whose events are made at once, which bounds their memory.
 const maxPart = 1024
 
-// deliver passes the objects of a state on as commits of at most maxPart changes. The changes of a
-// resync are Modifications.
-func (f *follower[T]) deliver(state *store.Snapshot[T], commit *store.Commit[T]) {
+// commitState passes the objects of a state on as commits of at most maxPart changes. The changes of
+// a resync are Modifications.
+func (f *follower[T]) commitState(state *store.Snapshot[T], commit *store.Commit[T]) {
 	for change := range state.Changes() {
 		if len(commit.Changes) == maxPart {
 			f.Commit(commit)
@@ -52,72 +54,107 @@ func (f *follower[T]) deliver(state *store.Snapshot[T], commit *store.Commit[T])
 	f.Commit(commit)
 }
 
+// arrival is an event of a commit and the time at which it came: see now. All collections that follow
+// a cache share it, because 1,000 copies of each event cost more than all the rest. It never
+// changes.
+type arrival[T any] struct {
+	record record[T]
+	came   time.Duration
+	all    []arrival[T] // in the first event of a commit: all events
+}
+
+// route says how events reach their keys.
+type route bool
+
+const (
+	buffered route = false // through the buffer, if it takes them
+	atOnce   route = true
+)
+
 // Commit implements [store.Follower]. It keeps nothing of the commit.
 func (f *follower[T]) Commit(commit *store.Commit[T]) {
-	switch wanted := f.of.keep.Load(); {
-	case f.of.IsClosed():
+	switch keepIf := f.collection.keep.Load(); {
+	case f.collection.IsClosed():
 	case len(commit.Changes) > maxPart:
-		f.commitParts(*commit, wanted, make([]news[T], 0, maxPart))
-	case wanted != nil || f.keep != nil:
-		f.commit(f.appendNews(nil, commit), wanted, commit.Synced, false)
+		f.commitParts(*commit, keepIf, make([]arrival[T], 0, maxPart))
+	case keepIf != nil || f.keep != nil:
+		f.queue(f.appendEvents(nil, commit), keepIf, commit.Synced, buffered)
 	default:
-		f.commit(f.sharedNews(commit), nil, commit.Synced, false)
+		// All collections without predicates share the events of the commit.
+		first, ok := commit.Shared.(*arrival[T])
+		if !ok {
+			all := f.appendEvents(make([]arrival[T], 0, len(commit.Changes)), commit)
+			if len(all) == 0 {
+				f.queue(nil, nil, commit.Synced, buffered)
+				return
+			}
+			first = &all[0]
+			first.all, commit.Shared = all, first
+		}
+		f.queue(first.all, nil, commit.Synced, buffered)
 	}
 }
 
 // commitParts queues the events of a large commit in parts, which use the same memory. So the buffer,
 // which keeps its events, must not get any.
-func (f *follower[T]) commitParts(commit store.Commit[T], wanted *func(Event[T]) bool, memory []news[T]) {
+func (f *follower[T]) commitParts(commit store.Commit[T], keepIf *func(Event[T]) bool, memory []arrival[T]) {
 	part := commit
 	if len(commit.Changes) > maxPart {
 		part.Changes, part.Synced = commit.Changes[:maxPart], false
 		commit.Changes = commit.Changes[maxPart:]
-		defer f.commitParts(commit, wanted, memory) // also if the predicate of KeepIf ends the goroutine
+		defer f.commitParts(commit, keepIf, memory) // also if the predicate of KeepIf ends the goroutine
 	}
-	f.commit(f.appendNews(memory[:0], &part), wanted, part.Synced, true)
+	f.queue(f.appendEvents(memory[:0], &part), keepIf, part.Synced, atOnce)
 }
 
-// commit queues the events of a commit that the predicate of KeepIf selects, or all if it is nil. If
-// past is true, the events do not go through the buffer.
-func (f *follower[T]) commit(all []news[T], wanted *func(Event[T]) bool, synced, past bool) {
-	defer f.queue(all, synced, past) // also if the predicate ends the goroutine
-	if wanted != nil {
-		f.selectWanted(all, *wanted)
-	}
-}
-
-// sharedNews returns the events of a commit, which all collections without predicates share.
-func (f *follower[T]) sharedNews(commit *store.Commit[T]) (all []news[T]) {
-	if first, ok := commit.Shared.(*news[T]); ok {
-		return first.all
-	}
-	all = f.appendNews(make([]news[T], 0, len(commit.Changes)), commit)
-	if len(all) > 0 {
-		all[0].all = all
-		commit.Shared = &all[0]
-	}
-	return all
-}
-
-// appendNews appends the events of a commit.
-func (f *follower[T]) appendNews(all []news[T], commit *store.Commit[T]) []news[T] {
+// appendEvents appends the events of a commit, for a consumer that acknowledged everything before it.
+func (f *follower[T]) appendEvents(all []arrival[T], commit *store.Commit[T]) []arrival[T] {
 	came := now()
 	for i := range commit.Changes {
-		if change, ok := f.see(&commit.Changes[i], commit.Origin); ok {
-			all = append(all, news[T]{
-				record: newRecord(&change, commit.Origin, commit.Initial), hash: hashOf(change.Key), came: came,
-			})
+		change, ok := f.see(&commit.Changes[i], commit.Origin)
+		if !ok {
+			continue
 		}
+		all = append(all, arrival[T]{came: came, record: record[T]{
+			Event: Event[T]{
+				Type:            change.Type,
+				Key:             change.Key,
+				Prior:           change.Prior,
+				PriorKnown:      change.Type != Addition,
+				Object:          change.Object,
+				Origin:          commit.Origin,
+				Initial:         commit.Initial,
+				FinalStateKnown: change.FinalStateKnown,
+				OutOfScope:      change.OutOfScope,
+			},
+			uid: change.Version.UID,
+		}})
 	}
 	return all
 }
 
-// queue buffers the events of a commit, or queues them.
-func (f *follower[T]) queue(all []news[T], synced, past bool) {
-	c := f.of
+// queue asks the predicate of KeepIf, if there is one, about each event of a commit. It then leaves the
+// events in the buffer, or makes them wait for their keys.
+func (f *follower[T]) queue(all []arrival[T], keepIf *func(Event[T]) bool, synced bool, by route) {
+	c := f.collection
 	synced = synced && !f.listed
 	f.listed = f.listed || synced
-	if !synced && (len(all) == 0 || !past && c.bufferNews(all)) {
+	if keepIf != nil {
+		defer f.enqueue(all, synced, by) // also if the predicate ends the goroutine
+		for i := range all {
+			if c.IsClosed() {
+				return // the predicate may close the collection
+			}
+			f.selectOne(&all[i].record, *keepIf)
+		}
+		return
+	}
+	f.enqueue(all, synced, by)
+}
+
+func (f *follower[T]) enqueue(all []arrival[T], synced bool, by route) {
+	c := f.collection
+	if !synced && (len(all) == 0 || by == buffered && c.leave(all)) {
 		return
 	}
 	c.lock()
@@ -134,12 +171,12 @@ func (f *follower[T]) queue(all []news[T], synced, past bool) {
 	c.signalLocked()
 }
 
-// bufferNews adds the events of a commit to the buffer. It returns false if the caller must queue
+// leave leaves the events of a commit in the buffer. It returns false if the caller must queue
 // them: because there is no room, or because the last event has the same key and merges with the
 // next one.
-func (c *Collection[T]) bufferNews(all []news[T]) bool {
+func (c *Collection[T]) leave(all []arrival[T]) bool {
 	b := &c.buffer
-	if len(all) > bufferSize || c.eager.Load() > 0 {
+	if len(all) > bufferSize || c.bypass.Load() > 0 {
 		return false
 	}
 	if b.room() < len(all) {
@@ -154,7 +191,7 @@ func (c *Collection[T]) bufferNews(all []news[T]) bool {
 		return false
 	}
 	b.append(all)
-	if c.eager.Load() > 0 { // since the check above; Close counts too
+	if c.bypass.Load() > 0 { // since the check above; Close counts too
 		c.lock()
 		c.mu.Unlock()
 	}
@@ -174,23 +211,13 @@ func (c *Collection[T]) bufferNews(all []news[T]) bool {
 //
 // The lock of the cache's writer guards the writing end, and Collection.mu the reading end.
 type buffer[T any] struct {
-	ring           *[bufferSize]*news[T] // nil before the first event
-	written, taken atomic.Uint32         // numbers of events since the beginning
-	last           store.Key             // of the last event; belongs to the writer
+	ring           *[bufferSize]*arrival[T] // nil before the first event
+	written, taken atomic.Uint32            // numbers of events since the beginning
+	last           store.Key                // of the last event; belongs to the writer
 }
 
 // bufferSize is the largest number of events in a buffer.
 const bufferSize = 64
-
-// news is an event of a commit and the time at which it came: see now. All collections that follow
-// a cache share it, because 1,000 copies of each event cost more than all the rest. It never
-// changes.
-type news[T any] struct {
-	record record[T]
-	hash   uint64 // of the key
-	came   time.Duration
-	all    []news[T] // in the first event of a commit: all events
-}
 
 func (b *buffer[T]) empty() bool { return b.written.Load() == b.taken.Load() }
 
@@ -198,9 +225,9 @@ func (b *buffer[T]) empty() bool { return b.written.Load() == b.taken.Load() }
 func (b *buffer[T]) room() int { return bufferSize - int(b.written.Load()-b.taken.Load()) }
 
 // append adds events. There must be room for them.
-func (b *buffer[T]) append(all []news[T]) {
+func (b *buffer[T]) append(all []arrival[T]) {
 	if b.ring == nil {
-		b.ring = new([bufferSize]*news[T])
+		b.ring = new([bufferSize]*arrival[T])
 	}
 	n := b.written.Load()
 	for i := range all {
@@ -211,9 +238,152 @@ func (b *buffer[T]) append(all []news[T]) {
 }
 
 // take removes and returns the oldest event. The buffer must not be empty.
-func (b *buffer[T]) take() (first *news[T]) {
+func (b *buffer[T]) take() (first *arrival[T]) {
 	place := &b.ring[b.taken.Load()%bufferSize]
 	first, *place = *place, nil
 	b.taken.Add(1)
 	return first
+}
+
+// see translates a change for a consumer that sees only the objects that the predicate keeps. It
+// returns false if the change concerns no such object.
+func (f *follower[T]) see(c *store.Change[T], origin Origin) (seen store.Change[T], ok bool) {
+	seen = *c
+	switch {
+	case f.keep == nil:
+		return seen, true
+	case c.Type == Addition:
+		return seen, f.keeps(c.Key, c.Object)
+	case c.Type == Deletion:
+		return seen, f.keeps(c.Key, c.Prior)
+	}
+	is := f.keeps(c.Key, c.Object)
+	was := is
+	if origin != Resync {
+		was = f.keeps(c.Key, c.Prior)
+	}
+	switch {
+	case is && !was:
+		var none T
+		seen.Type, seen.Prior = Addition, none
+	case was && !is:
+		// The object's new state does not match the predicate, so the subscriber gets the prior
+		// state. If the change comes from a list, the cache may have missed states in between.
+		seen.Type, seen.Object, seen.FinalStateKnown = Deletion, c.Prior, origin != List
+	}
+	return seen, is || was
+}
+
+// keeps runs the predicate of FollowFiltered.
+func (f *follower[T]) keeps(key store.Key, object T) (kept bool) {
+	defer f.collection.catch(key, &kept)
+	return f.keep(object)
+}
+
+// selectOne asks the predicate of KeepIf about an event.
+func (f *follower[T]) selectOne(r *record[T], keepIf func(Event[T]) bool) {
+	defer f.collection.catch(r.Key, &r.selected)
+	r.selected = keepIf(r.Event)
+}
+
+// catch recovers a panic of a predicate, counts it, and sets the result of the predicate to false.
+// Call it by defer, without a lock.
+func (c *Collection[T]) catch(key store.Key, result *bool) {
+	if value := recover(); value != nil {
+		*result = false
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.counters.PredicateFailures++
+		c.counters.PredicateErr = fmt.Errorf("predicate: %w", &PanicError{Key: key, Value: value, Stack: debug.Stack()})
+	}
+}
+
+// Add implements [store.Store]: it adds an object to the cache and queues the resulting event.
+func (c *Collection[T]) Add(object T) error {
+	return c.write(func(s *store.Cache[T]) error { return s.Add(object) })
+}
+
+// Update implements [store.Store].
+func (c *Collection[T]) Update(object T) error {
+	return c.write(func(s *store.Cache[T]) error { return s.Update(object) })
+}
+
+// Delete implements [store.Store]. It queues nothing for an object that the cache does not hold.
+func (c *Collection[T]) Delete(object T) error {
+	return c.write(func(s *store.Cache[T]) error { return s.Delete(object) })
+}
+
+// DeleteKey implements [store.Store].
+func (c *Collection[T]) DeleteKey(key store.Key) error {
+	return c.write(func(s *store.Cache[T]) error { return s.DeleteKey(key) })
+}
+
+// Replace implements [store.Store]. It queues nothing for objects that the cache holds at the same
+// version. It queues a Deletion for each object that is missing from objects.
+func (c *Collection[T]) Replace(objects []T, resourceVersion string) error {
+	return c.write(func(s *store.Cache[T]) error { return s.Replace(objects, resourceVersion) })
+}
+
+// BeginBatch implements [store.BatchStore]. A commit of at most 1,024 changes queues all its events at
+// once.
+func (c *Collection[T]) BeginBatch(self store.Store[T], replace bool) store.Batch[T] {
+	if self != store.Store[T](c) {
+		return nil
+	}
+	return &batch[T]{c.cache.BeginBatch(c.cache, replace), c}
+}
+
+// Has implements [store.BatchStore].
+func (c *Collection[T]) Has(key store.Key, version store.Version, hash uint64) bool {
+	return c.cache.Has(key, version, hash)
+}
+
+// KeyOf returns the key of an object, even if the cache does not hold it: see [store.View.KeyOf].
+func (c *Collection[T]) KeyOf(object T) (store.Key, error) { return c.cache.KeyOf(object) }
+
+// Bookmark implements [store.Store]. It queues nothing.
+func (c *Collection[T]) Bookmark(resourceVersion string) error {
+	return c.write(func(s *store.Cache[T]) error { return s.Bookmark(resourceVersion) })
+}
+
+// ResourceVersion implements [store.Store]: it returns the resource version of the cache.
+func (c *Collection[T]) ResourceVersion() string { return c.cache.ResourceVersion() }
+
+func (c *Collection[T]) write(to func(*store.Cache[T]) error) error {
+	if err := c.readOnly(); err != nil {
+		return err
+	}
+	return to(c.cache)
+}
+
+// readOnly returns the reason for which the collection takes no writes, or nil.
+func (c *Collection[T]) readOnly() error {
+	switch {
+	case !c.owned:
+		return ErrReadOnly
+	case c.IsClosed():
+		return ErrClosed
+	}
+	return nil
+}
+
+// batch is a batch of the cache that fails once the collection is closed.
+type batch[T any] struct {
+	store.Batch[T]
+	collection *Collection[T]
+}
+
+func (b *batch[T]) Write(w store.Write[T]) error {
+	if err := b.collection.readOnly(); err != nil {
+		return err
+	}
+	return b.Batch.Write(w)
+}
+
+func (b *batch[T]) Commit(resourceVersion string) error {
+	if err := b.collection.readOnly(); err != nil {
+		b.Discard()
+		return err
+	}
+	return b.Batch.Commit(resourceVersion)
 }

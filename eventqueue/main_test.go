@@ -88,7 +88,7 @@ func tryTake[T any](c *Collection[T]) (*Queue[T], error) {
 		return nil, nil
 	}
 	q := new(Queue[T])
-	c.handOutLocked(k, q)
+	c.deliverLocked(k, q)
 	return q, nil
 }
 

@@ -56,6 +56,34 @@ const (
 	KeepLatest
 )
 
+// WithCompaction selects the events that the collection keeps. The default is [KeepLatest].
+func WithCompaction(c Compaction) Option {
+	return optionFunc(func(o *options) { o.compaction = c })
+}
+
+// KeepIf hands over the events for which keep returns true one by one. The collection merges all
+// other events as [KeepLatest] does, whatever [WithCompaction] selects. Memory then depends on the
+// number of events that keep selects. A nil keep removes the predicate.
+//
+// The collection calls keep once for each later event. The function runs under the lock of the
+// cache's writer, so it must be quick and must not write to the cache. If it panics, the collection
+// treats the result as false, and [Collection.Stats] reports the panic.
+func (c *Collection[T]) KeepIf(keep func(Event[T]) bool) {
+	if keep == nil {
+		c.keep.Store(nil)
+		return
+	}
+	c.keep.Store(&keep)
+}
+
+// policy returns the compaction in effect.
+func (c *Collection[T]) policy() Compaction {
+	if c.keep.Load() != nil {
+		return KeepLatest
+	}
+	return c.compaction
+}
+
 // mostMerged is the largest number of merged events of a key: see [KeepLatest].
 const mostMerged = 3
 
@@ -69,10 +97,10 @@ func add[T any](c Compaction, waiting []record[T], next record[T]) (events []rec
 	if c == KeepAll {
 		return append(waiting, next), 0
 	}
-	// A wanted event ends the merging before it, so only the events behind the last one can merge:
-	// the time of add does not grow with the number of wanted events.
+	// A selected event ends the merging before it, so only the events behind the last one can merge:
+	// the time of add does not grow with the number of selected events.
 	begin := len(waiting)
-	for begin > 0 && !waiting[begin-1].wanted {
+	for begin > 0 && !waiting[begin-1].selected {
 		begin--
 	}
 	if len(waiting)-begin > mostMerged { // they came under KeepAll
@@ -114,10 +142,10 @@ func mergeInto[T any](waiting []record[T], begin int, next record[T]) (events []
 // result and the number of events: 0 if they cancel each other, 1, or 2 if both must stay.
 func merge[T any](earlier, later *record[T]) (merged record[T], n int) {
 	switch {
-	case earlier.wanted:
+	case earlier.selected:
 		return merged, 2
 	case earlier.Type == Deletion:
-		if later.Type != Addition || earlier.told || earlier.uid == "" || earlier.uid != later.uid {
+		if later.Type != Addition || earlier.delivered || earlier.uid == "" || earlier.uid != later.uid {
 			return merged, 2
 		}
 		// The same object came back before a handler received its deletion. For example, it left a
@@ -128,7 +156,7 @@ func merge[T any](earlier, later *record[T]) (merged record[T], n int) {
 		}
 		return merged, 1
 	case later.Type == Deletion:
-		if earlier.Type == Addition && !earlier.tried && !later.tried && !earlier.Initial && !later.wanted {
+		if earlier.Type == Addition && !earlier.tried && !later.tried && !earlier.Initial && !later.selected {
 			return merged, 0 // no handler ever knew of the object
 		}
 		return inherit(later, earlier), 1
@@ -152,11 +180,11 @@ func inherit[T any](e, earlier *record[T]) record[T] {
 
 // trim keeps only the newest of the deletions of objects that were never acknowledged, and returns
 // the number that it dropped. Otherwise a handler that always fails on an object that is always
-// re-created would fill memory. It looks behind begin; wanted events stay and count for nothing.
+// re-created would fill memory. It looks behind begin; selected events stay and count for nothing.
 func trim[T any](events []record[T], begin int) (kept []record[T], dropped int) {
 	newer := false
 	for i := len(events) - 1; i >= begin; i-- {
-		if events[i].Type != Deletion || events[i].PriorKnown || events[i].wanted {
+		if events[i].Type != Deletion || events[i].PriorKnown || events[i].selected {
 			continue
 		}
 		if newer {

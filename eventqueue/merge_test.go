@@ -283,7 +283,7 @@ func (m *tableModel) follow(seed uint64) error {
 func (m *tableModel) compare(c *Collection[*thing]) error {
 	c.Len() // queues what the last commit left in the buffer
 	var have []string
-	if k := c.keys.get(key("a"), hashOf(key("a"))); k != nil {
+	if k := c.keys[key("a")]; k != nil {
 		for _, r := range k.waiting.events {
 			e := r.Event
 			got := told{kind: e.Type, object: e.Object.version, initial: e.Initial, origin: e.Origin}

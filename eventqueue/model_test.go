@@ -323,7 +323,7 @@ func runModel(rt *rapid.T, p policy) {
 // checkStats holds the statistics to what there is, counted one by one.
 func checkStats(t require.TestingT, c *Collection[*thing], out int) {
 	want := Stats{Keys: c.Len(), InFlight: out, Delayed: len(c.delayed)}
-	for k := range c.keys.all() {
+	for _, k := range c.keys {
 		for b := range k.backlogs() {
 			want.Events += len(b.events)
 		}

@@ -1,5 +1,37 @@
 package eventqueue
 
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// WithPriority sets whether objects with live events come before objects that have only events of
+// the first list or of a resync, which come in thousands. One queue in eight still belongs to the
+// second group, so that it does not starve. The events of one object keep their order in any case.
+// The default is yes.
+func WithPriority(on bool) Option {
+	return optionFunc(func(o *options) { o.priority = on })
+}
+
+// WithBackoff sets the back-off of failed keys. A key waits about base after the first failure, and
+// twice as long after each further one, but never more than limit. The defaults are 100 ms and one
+// minute; values that are not positive leave them. Each wait is drawn at random from the upper half
+// of that time, so that keys that failed together are not retried together.
+func WithBackoff(base, limit time.Duration) Option {
+	return optionFunc(func(o *options) {
+		if base > 0 {
+			o.backoff.base = base
+		}
+		if limit > 0 {
+			o.backoff.limit = limit
+		}
+	})
+}
+
 // share is the interval of the second ring: while both rings have keys, one turn in share goes to
 // the keys without live events.
 const share = 8
@@ -13,7 +45,7 @@ func (c *Collection[T]) emptyRings() {
 
 // ringOf returns the ring in which a key waits: the second one if it has no live event and live
 // events come first, and else the first one.
-func (c *Collection[T]) ringOf(k *keyState[T]) *place[T] {
+func (c *Collection[T]) ringOf(k *keyState[T]) *turn[T] {
 	if c.priority && !k.waiting.live {
 		return &c.ready[1]
 	}
@@ -22,16 +54,16 @@ func (c *Collection[T]) ringOf(k *keyState[T]) *place[T] {
 
 // readyLocked puts a key behind all others that are ready, if it is not there yet.
 func (c *Collection[T]) readyLocked(k *keyState[T]) {
-	if k.place.ring == nil {
+	if k.turn.ring == nil {
 		ring := c.ringOf(k)
 		k.link(ring, ring)
 	}
 }
 
 // reclassLocked moves a ready key to the end of the ring where it belongs. It does nothing if the
-// key is already in that ring or has no place.
+// key is already in that ring or has no turn.
 func (c *Collection[T]) reclassLocked(k *keyState[T]) {
-	if ring := c.ringOf(k); k.place.ring != nil && k.place.ring != ring {
+	if ring := c.ringOf(k); k.turn.ring != nil && k.turn.ring != ring {
 		k.unlink()
 		k.link(ring, ring)
 	}
@@ -55,15 +87,15 @@ func (c *Collection[T]) nextLocked() *keyState[T] {
 // firstFreeLocked returns the first key of a ring that is not out, or nil. It removes the keys
 // before it from the ring until they are back. Each key is thus passed over once, however many are
 // out.
-func (c *Collection[T]) firstFreeLocked(ring *place[T]) *keyState[T] {
+func (c *Collection[T]) firstFreeLocked(ring *turn[T]) *keyState[T] {
 	for ring.next != ring {
-		k := ring.next.of
+		k := ring.next.key
 		if k.out == nil {
 			return k
 		}
 		c.passes++
 		k.unlink()
-		k.place.ring, k.place.passed = ring, c.passes+1
+		k.turn.ring, k.turn.passed = ring, c.passes+1
 	}
 	return nil
 }
@@ -72,14 +104,14 @@ func (c *Collection[T]) firstFreeLocked(ring *place[T]) *keyState[T] {
 // comes in front of its ring, but behind the keys whose turn came earlier.
 func (c *Collection[T]) returnLocked(k *keyState[T]) {
 	c.reclassLocked(k)
-	if k.place.passed == 0 || k.linked() {
+	if k.turn.passed == 0 || k.turn.next != nil {
 		return
 	}
-	next := k.place.ring.next
-	for next.passed != 0 && next.passed < k.place.passed {
+	next := k.turn.ring.next
+	for next.passed != 0 && next.passed < k.turn.passed {
 		next = next.next
 	}
-	k.link(next, k.place.ring)
+	k.link(next, k.turn.ring)
 }
 
 // idleLocked reports whether nothing is ready or out.
@@ -88,15 +120,15 @@ func (c *Collection[T]) idleLocked() bool {
 		c.ready[0].next == &c.ready[0] && c.ready[1].next == &c.ready[1]
 }
 
-// place is the place of a key in a ring of ready keys. The head of a ring is a place without a key.
-type place[T any] struct {
+// turn is the place of a key in a ring of ready keys. The head of a ring is a turn without a key.
+type turn[T any] struct {
 	// next and prev are nil while the key is not in a ring. If an event comes while the key is out,
 	// the key is linked at once, so that it keeps its place.
-	next, prev *place[T]
-	of         *keyState[T]
+	next, prev *turn[T]
+	key        *keyState[T]
 
-	// ring is the head of the ring, or nil if the key has no place.
-	ring *place[T]
+	// ring is the head of the ring, or nil if the key has no turn.
+	ring *turn[T]
 
 	// passed is not 0 if the key's turn came while the key was out; a smaller value means an
 	// earlier turn. The key is then unlinked until its queue is back, so that consumers pass it
@@ -104,19 +136,221 @@ type place[T any] struct {
 	passed uint64
 }
 
-func (k *keyState[T]) linked() bool { return k.place.next != nil }
-
-// link puts a key that is not linked into a ring, before a place. The head is the end of a ring.
-func (k *keyState[T]) link(before, ring *place[T]) {
-	p := &k.place
-	p.next, p.prev, p.of, p.ring = before, before.prev, k, ring
+// link puts a key that is not linked into a ring, before a turn. The head is the end of a ring.
+func (k *keyState[T]) link(before, ring *turn[T]) {
+	p := &k.turn
+	p.next, p.prev, p.key, p.ring = before, before.prev, k, ring
 	p.prev.next, p.next.prev = p, p
 }
 
-// unlink takes the key's place away, if it has one.
+// unlink takes the key's turn away, if it has one.
 func (k *keyState[T]) unlink() {
-	if p := &k.place; p.next != nil {
+	if p := &k.turn; p.next != nil {
 		p.prev.next, p.next.prev = p.next, p.prev
 	}
-	k.place = place[T]{}
+	k.turn = turn[T]{}
+}
+
+// Add queues a key in a collection of keys, which is a work queue; the package documentation shows one.
+// The event is a Modification, of origin [Watch] if the key is live, which means that something has
+// changed, and of origin [Resync] otherwise. Live keys come first. Add is a function, because a method
+// would exist for collections of objects too, where an event needs an object and its prior state.
+//
+// A key waits once, and it is live if one of the calls says so. A key that is out waits until its queue
+// is settled. While the key is in back-off, a live key ends the back-off early, but only once
+// (queue-E11), and one that is not live waits for its end. Add does not write to the collection's
+// cache, and does nothing after [Collection.Close].
+func Add(c *Collection[store.Key], key store.Key, live bool) { addKey(c, key, 0, live) }
+
+// AddAfter queues a key when a delay is over, as [Add] does at once. The key is live, so that it is not
+// late because many keys of a first list wait. If the key waits already, the earliest end of all
+// delays counts. A delay that is over before the key's back-off ends the back-off, as a live key does.
+func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration) {
+	addKey(c, key, delay, true)
+}
+
+// addKey implements Add and AddAfter.
+func addKey(c *Collection[store.Key], key store.Key, delay time.Duration, live bool) {
+	c.lock()
+	defer c.mu.Unlock()
+	if c.IsClosed() {
+		return
+	}
+	origin := Resync
+	if live {
+		origin = Watch
+	}
+	k, due := c.stateLocked(key), now()+min(max(delay, 0), maxDelay)
+	b := &k.waiting
+	if !k.waits() {
+		c.joinLocked(k, &record[store.Key]{Event: Event[store.Key]{
+			Type: Modification, Origin: origin, Key: key, Prior: key, PriorKnown: true, Object: key,
+		}}, due)
+	} else {
+		c.counters.Merged++
+		b.merged++
+		b.since = min(b.since, due)
+	}
+	if live && !b.live {
+		b.live = true
+		b.events[len(b.events)-1].Origin = origin
+		c.reclassLocked(k)
+	}
+	switch {
+	case k.backsOff() && (!k.mayHasten() || delay <= 0 && !live):
+	case delay > 0:
+		c.delayLocked(k, due)
+	default:
+		c.delayed.remove(k)
+		c.readyLocked(k)
+		c.signalLocked()
+	}
+}
+
+// maxDelay bounds delays, so that the sum of a time and the largest Duration is no earlier time.
+const maxDelay = 100 * 365 * 24 * time.Hour
+
+// backoff is how long a key waits after it failed.
+type backoff struct{ base, limit time.Duration }
+
+// delay returns the wait after the given number of failures in a row, which is at least 1.
+func (b backoff) delay(failures int) time.Duration {
+	d := b.base
+	for range failures - 1 {
+		if d >= b.limit/2 {
+			d = b.limit
+			break
+		}
+		d *= 2
+	}
+	d = min(d, b.limit)
+	return d/2 + rand.N(d/2+1)
+}
+
+// maxRetryAfter bounds the Retry-After of a server, as a wrong value must not stop a key for a day.
+const maxRetryAfter = 10 * time.Minute
+
+// retryAfter returns the wait that an API server asked for with an error, and up to a tenth more,
+// lest all keys come back at the same moment. It returns 0 if the server asked for none. It is called
+// without a lock, because the error's methods As and Unwrap are user code.
+func retryAfter(err error) time.Duration {
+	seconds, ok := apierrors.SuggestsClientDelay(err)
+	if !ok || seconds <= 0 {
+		return 0
+	}
+	wait := time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
+	return min(wait+rand.N(wait/10), maxRetryAfter)
+}
+
+// backsOff reports whether a failed key waits for the end of its back-off, or for a delay that ends
+// earlier.
+func (k *keyState[T]) backsOff() bool { return k.failures > 0 && k.out == nil && k.heapIndex >= 0 }
+
+// mayHasten reports whether an event may make a key ready before its time. An event shortens each
+// back-off only once: without that bound, an object that changes all the time, perhaps by the failing
+// handler itself, would be retried without any back-off.
+func (k *keyState[T]) mayHasten() bool { return !k.backsOff() || !k.hastened }
+
+// backOffLocked makes a key wait after a failure. An event that came during the failed attempt does
+// not shorten the wait: the handler may have caused it. A delay that was asked for meanwhile counts
+// like an event that comes when it ends.
+func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
+	k.failures++
+	k.err = o.err
+	if k.failures == 1 || k.backoffEnd <= now() {
+		if o.wait == 0 {
+			o.wait = max(c.backoff.delay(int(k.failures)), o.least)
+		}
+		k.backoffEnd, k.hastened = now()+o.wait, false
+	} else { // the attempt was hastened, and the end stays
+		k.backoffEnd = max(k.backoffEnd, now()+o.least)
+	}
+	k.hastened = k.hastened || o.least > 0 // the server does not want a request earlier
+	k.unlink()
+	if k.hastened {
+		c.delayed.remove(k)
+	}
+	c.delayLocked(k, k.backoffEnd)
+	c.signalLocked()
+}
+
+// delayLocked makes a key wait until it is due, unless it is ready or due earlier.
+func (c *Collection[T]) delayLocked(k *keyState[T], due time.Duration) {
+	if k.turn.ring != nil || k.heapIndex >= 0 && k.due <= due {
+		return
+	}
+	c.delayed.remove(k)
+	k.due = due
+	heap.Push(&c.delayed, k)
+	if k.heapIndex == 0 {
+		c.setTimerLocked()
+	}
+}
+
+// setTimerLocked makes the timer fire when the first delayed key is due.
+func (c *Collection[T]) setTimerLocked() {
+	if len(c.delayed) == 0 {
+		return
+	}
+	wait := c.delayed[0].due - now()
+	if c.timer == nil {
+		c.timer = time.AfterFunc(wait, c.release)
+	} else {
+		c.timer.Reset(wait)
+	}
+}
+
+// release makes the keys ready that are due.
+func (c *Collection[T]) release() {
+	c.lock()
+	defer c.mu.Unlock()
+	over := now()
+	for len(c.delayed) > 0 && c.delayed[0].due <= over {
+		k := c.delayed[0]
+		c.delayed.remove(k)
+		c.readyLocked(k)
+	}
+	c.setTimerLocked()
+	c.signalLocked()
+}
+
+// delayed is a heap of the keys that wait for a back-off or a delay, ordered by due time.
+type delayed[T any] []*keyState[T]
+
+// remove removes a key, if it is in the heap.
+func (d *delayed[T]) remove(k *keyState[T]) {
+	if k.heapIndex >= 0 {
+		heap.Remove(d, int(k.heapIndex))
+	}
+}
+
+// container/heap calls Len, Less, Swap, Push and Pop. It is older than generics, so Push and Pop
+// use any.
+
+func (d delayed[T]) Len() int { return len(d) }
+
+func (d delayed[T]) Less(i, j int) bool { return d[i].due < d[j].due }
+
+func (d delayed[T]) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].heapIndex, d[j].heapIndex = int32(i), int32(j)
+}
+
+func (d *delayed[T]) Push(x any) {
+	k := x.(*keyState[T])
+	k.heapIndex = int32(len(*d))
+	*d = append(*d, k)
+}
+
+func (d *delayed[T]) Pop() any {
+	old := *d
+	last := len(old) - 1
+	k := old[last]
+	old[last] = nil
+	*d = old[:last]
+	if last == 0 {
+		*d = nil // many keys may have failed together
+	}
+	k.heapIndex = -1
+	return k
 }

@@ -3,8 +3,11 @@ package eventqueue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -16,13 +19,13 @@ import (
 // Process calls report, and then [Queue.Fail]. A panic in fn counts as an error, a [*PanicError]; so
 // does [runtime.Goexit]. If ctx has ended and the error is the error of ctx, Process calls
 // [Queue.Release] instead and reports nothing. [Queue.Hold] postpones the end of a call without an
-// error. A nil report ignores the failures. A panic or Goexit
-// in report fails the queue too, and is not reported. A [Permanent] error stays permanent.
+// error. A nil report ignores the failures. A panic or Goexit in report fails the queue too, and is
+// not reported. A [Permanent] error stays permanent.
 //
 // The function fn gets ctx. Process never calls it concurrently for one key. It may call every
 // method of the collection except [Collection.Drain], which would wait for fn's own return.
 func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
-	c.process(ctx, workers, false, fn, report)
+	c.process(ctx, workers, newQueues, fn, report)
 }
 
 // ProcessEach is [Collection.Process] for a handler of single events. It calls fn as [Queue.Each]
@@ -30,14 +33,14 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 // in the caller's goroutine: if fn calls [runtime.Goexit], another worker continues, and the
 // caller's goroutine ends when ctx has ended.
 func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(context.Context, Event[T]) error, report func(context.Context, *HandlerError)) {
-	c.process(ctx, workers, true, func(ctx context.Context, q *Queue[T]) error {
+	c.process(ctx, workers, oneQueue, func(ctx context.Context, q *Queue[T]) error {
 		return q.Each(ctx, func(event Event[T]) error { return fn(ctx, event) })
 	}, report)
 }
 
-// process implements Process. If reuse is true, fn keeps no queue, and a single worker runs in the
-// caller's goroutine.
-func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
+// process implements Process. With one queue, fn keeps none, and a single worker runs in the caller's
+// goroutine.
+func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	var running sync.WaitGroup
 	defer running.Wait() // also after Goexit
 	var work func()
@@ -54,15 +57,22 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 			// worker in its place.
 			running.Go(work)
 		}()
-		for q := range c.handOutAll(ctx, reuse) {
+		for q := range c.deliverAll(ctx, in) {
 			q.process(ctx, fn, report)
 			if q.held {
-				running.Go(func() { q.waitForHold(ctx) })
+				running.Go(func() {
+					select {
+					case <-q.until:
+					case <-ctx.Done():
+					case <-c.closed:
+					}
+					q.Release()
+				})
 			}
 		}
 		returned = true
 	}
-	if reuse && workers <= 1 {
+	if in == oneQueue && workers <= 1 {
 		work()
 		return
 	}
@@ -71,19 +81,11 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 	}
 }
 
-// waitForHold puts the queue back when its hold or ctx has ended, or when the collection is closed.
-func (q *Queue[T]) waitForHold(ctx context.Context) {
-	select {
-	case <-q.until:
-	case <-ctx.Done():
-	case <-q.of.closed:
-	}
-	q.Release()
-}
-
-// process calls fn, reports its failure and settles the queue.
+// process calls fn, reports its failure and settles the queue. The last two steps are deferred, because
+// fn and report may end the goroutine by runtime.Goexit.
 func (q *Queue[T]) process(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
-	settle := func(err error) {
+	var err error
+	defer func() {
 		switch {
 		case err == nil: // without a hold, the end of the loop's body acknowledges
 			q.held = q.until != nil
@@ -92,48 +94,52 @@ func (q *Queue[T]) process(ctx context.Context, fn func(context.Context, *Queue[
 		default:
 			q.Fail(err)
 		}
-	}
-	finally(q.Key(), func() error { return fn(ctx, q) }, func(err error) {
+	}()
+	defer func() {
 		if err == nil || report == nil || q.interrupted(ctx, err) {
-			settle(err)
 			return
 		}
-		finally(q.Key(), func() error {
-			failure := &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err}
-			if !IsPermanent(err) {
-				q.retryIn = q.backoffEnd - now()
-				if failure.Attempt == 1 || q.retryIn <= 0 {
-					q.retryIn = q.of.backoff.delay(failure.Attempt)
-				}
-				q.retryAfter = retryAfter(err)
-				q.retryIn = max(q.retryIn, q.retryAfter)
-				failure.RetryIn = q.retryIn
-			}
-			report(ctx, failure)
+		into := &err
+		if IsPermanent(err) {
+			into = new(error) // report cannot make the failure retryable
+		}
+		q.try(into, func() error {
+			report(ctx, q.failure(err))
 			return err
-		}, func(other error) {
-			if IsPermanent(err) { // report cannot make the failure retryable
-				other = err
-			}
-			settle(other)
 		})
-	})
+	}()
+	q.try(&err, func() error { return fn(ctx, q) })
 }
 
-// finally calls fn and then, with its error, another function. A panic or Goexit of fn is an error.
-func finally(key store.Key, fn func() error, then func(error)) {
-	var err error
+// try calls fn and stores its error. A panic of fn is an error, and so is runtime.Goexit, which still
+// ends the goroutine.
+func (q *Queue[T]) try(err *error, fn func() error) {
 	returned := false
 	defer func() {
 		if value := recover(); value != nil {
-			err = &PanicError{Key: key, Value: value, Stack: debug.Stack()}
+			*err = &PanicError{Key: q.Key(), Value: value, Stack: debug.Stack()}
 		} else if !returned {
-			err = &PanicError{Key: key, Value: ErrAbandoned, Stack: debug.Stack()}
+			*err = &PanicError{Key: q.Key(), Value: ErrAbandoned, Stack: debug.Stack()}
 		}
-		then(err)
 	}()
-	err = fn()
+	*err = fn()
 	returned = true
+}
+
+// failure describes a failure for the report. It fixes the back-off that Fail will take.
+func (q *Queue[T]) failure(err error) *HandlerError {
+	failure := &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err}
+	if IsPermanent(err) {
+		return failure
+	}
+	q.retryIn = q.backoffEnd - now()
+	if failure.Attempt == 1 || q.retryIn <= 0 {
+		q.retryIn = q.collection.backoff.delay(failure.Attempt)
+	}
+	q.retryAfter = retryAfter(err)
+	q.retryIn = max(q.retryIn, q.retryAfter)
+	failure.RetryIn = q.retryIn
+	return failure
 }
 
 // resourceVersion returns the resource version of the object of the first event that was not
@@ -156,5 +162,106 @@ func (q *Queue[T]) interrupted(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))
 	}
-	return errors.Is(err, ErrClosed) && q.of.IsClosed()
+	return errors.Is(err, ErrClosed) && q.collection.IsClosed()
 }
+
+var (
+	// ErrClosed means that the collection is closed: callers can no longer add events to it or take
+	// queues from it.
+	ErrClosed = errors.New("event-queue collection is closed")
+
+	// ErrReadOnly means that a caller wrote to a collection that follows a cache. Write to the
+	// cache instead.
+	ErrReadOnly = errors.New("event-queue collection follows a cache and cannot be written to")
+
+	// ErrAbandoned is the failure of a key whose loop body or handler ended by a panic or by
+	// runtime.Goexit.
+	ErrAbandoned = errors.New("handler ended by a panic or by runtime.Goexit")
+)
+
+// PanicError is the failure of a key whose handler or predicate panicked, or whose handler ended
+// its goroutine by [runtime.Goexit].
+type PanicError struct {
+	Key store.Key
+	// Value is the value that the handler passed to panic, or [ErrAbandoned]. It is an any because
+	// panic takes one.
+	Value any
+	// Stack is the handler's stack, as runtime/debug.Stack formats it.
+	Stack []byte
+}
+
+// Error names the key and the value, without the stack.
+func (e *PanicError) Error() string {
+	if e.Value == ErrAbandoned {
+		return fmt.Sprintf("handler ended by runtime.Goexit on %q", e.Key)
+	}
+	return fmt.Sprintf("handler panicked on %q: %v", e.Key, e.Value)
+}
+
+// Unwrap returns Value if it is an error, as after panic(err).
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// HandlerError is a failure of a handler. [Collection.Process], controllers and informers report
+// it. The failed events come again unless Err is [Permanent].
+type HandlerError struct {
+	// Key is the object that the handler failed on.
+	Key store.Key
+	// Attempt is one more than the number of failures since the object was last
+	// acknowledged.
+	Attempt int
+	// ResourceVersion is the object's resource version. From a queue, it comes from the first event
+	// that was not acknowledged. From a reconciler, it comes from the object in the cache. It is
+	// empty if there is none.
+	ResourceVersion string
+	// RetryIn is the back-off before the next attempt, or 0 if Err is [Permanent]. A new event of the
+	// object may end it: see queue-E11.
+	RetryIn time.Duration
+	// Err is the handler's error, or a [*PanicError].
+	Err error
+}
+
+// Error names the object, the attempt and the cause.
+func (e *HandlerError) Error() string {
+	if IsPermanent(e.Err) {
+		return fmt.Sprintf("handling %q failed for good (attempt %d): %v", e.Key, e.Attempt, e.Err)
+	}
+	return fmt.Sprintf("handling %q failed (attempt %d): %v", e.Key, e.Attempt, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *HandlerError) Unwrap() error { return e.Err }
+
+// permanentError marks an error as permanent.
+type permanentError struct{ err error }
+
+// Permanent returns an error that wraps err and has its text. It marks a failure that a retry
+// cannot repair: the collection reports the failed events and does not retry them. Permanent
+// returns nil for nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+// IsPermanent reports whether an error is, or wraps, an error of [Permanent]. If err joins several
+// errors, each of them must be permanent.
+func IsPermanent(err error) bool {
+	switch e := err.(type) {
+	case *permanentError:
+		return true
+	case interface{ Unwrap() error }:
+		return IsPermanent(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		all := e.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !IsPermanent(one) })
+	}
+	return false
+}
+
+func (e *permanentError) Error() string { return e.err.Error() }
+
+func (e *permanentError) Unwrap() error { return e.err }

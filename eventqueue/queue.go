@@ -2,11 +2,128 @@ package eventqueue
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// Type says what happened to an object: [Addition], [Modification] or
+// [Deletion].
+type Type = store.ChangeType
+
+const (
+	// Addition means that an object appeared.
+	Addition = store.Addition
+	// Modification means that an object changed or, if the event's Origin is
+	// Resync, is handed out once more.
+	Modification = store.Modification
+	// Deletion means that an object is gone.
+	Deletion = store.Deletion
+)
+
+// Origin says where an event comes from: [Watch], [List] or [Resync].
+type Origin = store.Origin
+
+const (
+	// Watch is the origin of a change that the API server reported as it happened.
+	Watch = store.Watch
+	// List is the origin of a change that a list revealed: the first objects, and the changes that
+	// the watch missed before a relist.
+	List = store.List
+	// Resync is the origin of an event that [Collection.Resync] queued.
+	Resync = store.Resync
+)
+
+// Event is a change of an object. It is a value: changing one Event changes nothing else. Its
+// objects are shared with the cache and read-only.
+type Event[T any] struct {
+	Type   Type
+	Origin Origin
+
+	// Initial is true for the objects of the first list: they existed before the reflector started
+	// to watch. An Addition that is not Initial is news. Initial is also true for a Deletion of an
+	// object that earlier events reported and that the first list does not contain.
+	Initial bool
+
+	// FinalStateKnown is true for a Deletion whose Object is the state in which the object was
+	// deleted. It is false if a list revealed the deletion: client-go's DeletedFinalStateUnknown.
+	FinalStateKnown bool
+
+	// OutOfScope is true for a Deletion of an object that still exists. Its scope was dropped
+	// from the cache. Do not clean up after such an object.
+	OutOfScope bool
+
+	// PriorKnown is true for every Modification, false for every Addition, and
+	// false for a Deletion only if the object's Addition was merged into it.
+	PriorKnown bool
+
+	// Key is the object's key. It is always set.
+	Key store.Key
+
+	// Prior is the object before the event, if PriorKnown. The Prior of the
+	// first event of a queue is the object that was last acknowledged.
+	Prior T
+
+	// Object is the object after the event. For a Deletion, it is the last known state.
+	Object T
+}
+
+// String returns the type, the key, the origin, and whether the object left, for logs.
+func (e Event[T]) String() string {
+	if e.OutOfScope {
+		return fmt.Sprintf("%v of %v (%v, left)", e.Type, e.Key, e.Origin)
+	}
+	return fmt.Sprintf("%v of %v (%v)", e.Type, e.Key, e.Origin)
+}
+
+// record is an event as a collection keeps it.
+type record[T any] struct {
+	Event[T]
+
+	// uid is the UID of Object, if it has one. It is kept beside the object
+	// because a transformed object may have lost it.
+	uid types.UID
+
+	// tried is true if a consumer got an event of this object and did not acknowledge it. That
+	// event may be one that was merged into this one. The handler may have acted on the object.
+	tried bool
+
+	// selected is true if the predicate of KeepIf selected the event. The collection merges it into
+	// no later event.
+	selected bool
+
+	// delivered is true if this very event was handed over and not acknowledged.
+	delivered bool
+
+	// read is 1 if the queue that is out handed over this event. Several
+	// goroutines may read a queue, so it is accessed atomically.
+	read uint32
+}
+
+// handOver returns the event for the holder of its queue.
+func (r *record[T]) handOver() Event[T] {
+	if atomic.LoadUint32(&r.read) == 0 {
+		atomic.StoreUint32(&r.read, 1)
+	}
+	return r.Event
+}
+
+// wasRead reports whether the queue that is out handed over the event.
+func (r *record[T]) wasRead() bool { return atomic.LoadUint32(&r.read) != 0 }
+
+// waitingAgain returns the event in the form in which it waits after its queue came back.
+func (r *record[T]) waitingAgain(handedOver bool) record[T] {
+	return record[T]{Event: r.Event, uid: r.uid, selected: r.selected, tried: r.tried || handedOver, delivered: r.delivered || handedOver}
+}
+
+// live reports whether an event is news. Events of a first list or of a resync are not live and can
+// wait.
+func (r *record[T]) live() bool { return !r.Initial && r.Origin != Resync }
 
 // Queue holds the events of one object since its last queue was handed out, oldest first. It holds
 // at least one event and never changes. Later events come in the key's next Queue.
@@ -14,8 +131,8 @@ import (
 // A [Collection] hands queues out, and consumers settle them: see the package documentation. All
 // methods are safe for concurrent use except [Queue.Each].
 type Queue[T any] struct {
-	of    *Collection[T]
-	state *keyState[T] // nil once the queue is settled. Guarded by of.mu.
+	collection *Collection[T]
+	state      *keyState[T] // nil once the queue is settled. Guarded by collection.mu.
 	backlog[T]
 
 	attempt int32
@@ -27,9 +144,6 @@ type Queue[T any] struct {
 	acknowledged int32
 	// each is the progress of Each or of a loop over single events.
 	each progress
-
-	// settled is true once the queue is back. Guarded by of.mu.
-	settled bool
 
 	// until is the end that Hold was given, or nil. held is true once the handler has returned.
 	until <-chan struct{}
@@ -65,11 +179,11 @@ func (q *Queue[T]) Newest() Event[T] { return q.events[len(q.events)-1].handOver
 func (q *Queue[T]) Attempt() int { return int(q.attempt) }
 
 // Waited returns the time since the oldest event came, or since the end of the delay of [AddAfter].
-// A failure does not begin it anew.
+// A failure does not restart it.
 func (q *Queue[T]) Waited() time.Duration { return now() - q.since }
 
 // Done acknowledges the queue. The end of a loop's body does it as well.
-func (q *Queue[T]) Done() { q.of.settle(q, outcome{how: done}) }
+func (q *Queue[T]) Done() { q.collection.settle(q, outcome{how: acknowledged}) }
 
 // Fail puts the queue back. The collection retries it after a back-off, together with the events
 // that came meanwhile, which do not shorten the back-off. A later event may: see queue-E11. If err is
@@ -88,13 +202,16 @@ func (q *Queue[T]) Fail(err error) {
 	if q.retryIn == 0 { // nothing was reported
 		least = retryAfter(err)
 	}
-	q.of.settle(q, outcome{how: how, err: err, panicked: isPanic(err), wait: q.retryIn, least: least})
+	// The error's methods As, Is and Unwrap are user code, which must not run under a lock.
+	_, panicked := errors.AsType[*PanicError](err)
+	panicked = panicked || errors.Is(err, ErrAbandoned)
+	q.collection.settle(q, outcome{how: how, err: err, panicked: panicked, wait: q.retryIn, least: least})
 }
 
 // Release puts the queue back in front of its group, as if it had not been handed out. It does not
 // count as a failure. Break and return in a loop's body have the same effect. Events that
 // [Queue.Each] completed do not come again.
-func (q *Queue[T]) Release() { q.of.settle(q, outcome{}) }
+func (q *Queue[T]) Release() { q.collection.settle(q, outcome{how: released}) }
 
 // Hold makes [Collection.Process] keep the queue out after the handler has returned nil, until a
 // channel is closed, the context of Process ends, or the collection is closed. Process then calls
@@ -123,7 +240,7 @@ func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if q.of.IsClosed() {
+		if q.collection.IsClosed() {
 			return ErrClosed
 		}
 		if err := fn(q.events[q.acknowledged].handOver()); err != nil {

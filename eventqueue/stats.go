@@ -1,8 +1,11 @@
 package eventqueue
 
 import (
+	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
@@ -48,9 +51,9 @@ func (c *Collection[T]) Stats() Stats {
 	c.lock()
 	defer c.mu.Unlock()
 	s := c.counters
-	s.Keys, s.Delayed = c.keys.len, len(c.delayed)
+	s.Keys, s.Delayed = len(c.keys), len(c.delayed)
 	at := now()
-	for k := range c.keys.all() {
+	for _, k := range c.keys {
 		for b := range k.backlogs() {
 			s.Oldest = max(s.Oldest, at-b.since)
 		}
@@ -83,7 +86,7 @@ func (c *Collection[T]) Pending(limit int) []Pending {
 	defer c.mu.Unlock()
 	var all []Pending
 	at := now()
-	for k := range c.keys.all() {
+	for _, k := range c.keys {
 		all = insertOldest(all, k.pending(at), limit)
 	}
 	return all
@@ -169,9 +172,159 @@ func WithObserver(taken func(TakeInfo)) Option {
 	})
 }
 
-// observe calls the observer for a queue that was handed out.
-func (c *Collection[T]) observe(q *Queue[T]) {
-	c.observer(TakeInfo{
-		Key: q.Key(), Waited: now() - q.since, Events: len(q.events), Merged: int(q.merged), Attempt: q.Attempt(),
-	})
+// Synced returns a channel that is closed once every object of the first list was handed out and
+// settled. An object counts as settled if it was acknowledged, failed, or was merged away by its
+// deletion. For an empty list, the channel closes when the list is known. Break and return put a
+// queue back unsettled. A collection that is closed before never becomes synced.
+func (c *Collection[T]) Synced() <-chan struct{} { return c.synced }
+
+// markListedLocked records that the first list is known. From now on, Synced waits for all keys
+// that are not settled. This includes keys whose events came before the list and that the list
+// found unchanged.
+func (c *Collection[T]) markListedLocked() {
+	for _, k := range c.keys {
+		if k.heapIndex >= 0 {
+			continue // the key failed, which settles it, or only AddAfter delays it
+		}
+		switch {
+		case k.waits():
+			if events := k.waiting.events; events[len(events)-1].Type == Deletion {
+				continue // not in the list
+			}
+			k.waiting.initial = true
+		case k.out != nil:
+			k.out.initial = true
+		}
+		c.unsynced++
+	}
+	c.initialSettledLocked()
+}
+
+// initialSettledLocked records that the list itself is known, or that one of its keys is settled.
+func (c *Collection[T]) initialSettledLocked() {
+	if c.unsynced--; c.unsynced == 0 {
+		close(c.synced)
+		c.bypass.Add(-1)
+	}
+}
+
+// Drain waits until no queue is ready and no queue is out, while consumers settle queues. It does
+// not wait for failed keys in back-off, or for keys that [AddAfter] delays.
+//
+// Drain returns nil if no event is left, except events of delayed keys. Otherwise, also when ctx ended first, it returns a
+// [*DrainError] that lists the remaining events. Stop the writer before you call Drain, because
+// Drain also waits for events that come meanwhile. A closed collection holds no events.
+//
+// A handler or a loop's body must not call Drain with a context that does not end, because its own
+// queue is out.
+func (c *Collection[T]) Drain(ctx context.Context) error {
+	c.bypass.Add(1) // before lock, so that later commits buffer nothing
+	defer c.bypass.Add(-1)
+	c.lock()
+	defer c.mu.Unlock()
+	for !c.idleLocked() {
+		if c.idle == nil {
+			c.idle = make(chan struct{})
+		}
+		idle := c.idle
+		c.mu.Unlock()
+		select {
+		case <-idle:
+			c.mu.Lock()
+		case <-ctx.Done():
+			c.mu.Lock()
+			return c.leftLocked(context.Cause(ctx))
+		}
+	}
+	return c.leftLocked(nil)
+}
+
+// wakeDrainersLocked wakes the Drain calls if no queue is ready or out.
+func (c *Collection[T]) wakeDrainersLocked() {
+	if c.idle != nil && c.idleLocked() {
+		close(c.idle)
+		c.idle = nil
+	}
+}
+
+// Left returns a [*DrainError] with this cause for the keys whose events are left, or nil if there is
+// none. Keys that only [AddAfter] delays do not count. Call it when the writer and the consumers have
+// ended; [Collection.Drain] returns the same, but waits for consumers first.
+func (c *Collection[T]) Left(cause error) error {
+	c.lock()
+	defer c.mu.Unlock()
+	return c.leftLocked(cause)
+}
+
+func (c *Collection[T]) leftLocked(cause error) error {
+	if c.IsClosed() {
+		return nil
+	}
+	e := &DrainError{Cause: cause, Pending: make([]Pending, 0, len(c.keys))}
+	at := now()
+	for _, k := range c.keys {
+		if k.out != nil || k.heapIndex < 0 || k.failures > 0 { // else only AddAfter delays it
+			e.Pending = append(e.Pending, k.pending(at))
+		}
+	}
+	if len(e.Pending) == 0 {
+		return nil
+	}
+	e.sort()
+	return e
+}
+
+// sort orders the remaining keys. It must not be inlined into generic code, because the compiler
+// would then compile it again for each type.
+//
+//go:noinline
+func (e *DrainError) sort() {
+	slices.SortFunc(e.Pending, func(a, b Pending) int { return a.Key.Compare(b.Key) })
+}
+
+// DrainError lists the keys that remained when [Collection.Drain] ended.
+type DrainError struct {
+	// Pending holds at least one element, in the order of keys.
+	Pending []Pending
+	// Cause is the cause of the context that ended draining. It is nil if only failed keys
+	// remained.
+	Cause error
+}
+
+// Error lists the first few keys and the number of the others.
+func (e *DrainError) Error() string {
+	const most = 5
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d key(s) left undone", len(e.Pending))
+	if e.Cause != nil {
+		fmt.Fprintf(&b, " (%v)", e.Cause)
+	}
+	for i, p := range e.Pending {
+		if i == most {
+			fmt.Fprintf(&b, "; and %d more", len(e.Pending)-most)
+			break
+		}
+		fmt.Fprintf(&b, "; %q: %d event(s)", p.Key, p.Events)
+		if p.InFlight {
+			b.WriteString(", handler still running")
+		}
+		if p.Err != nil {
+			fmt.Fprintf(&b, ", failed: %v", p.Err)
+		}
+	}
+	return b.String()
+}
+
+// Unwrap returns Cause and the failures of the keys.
+func (e *DrainError) Unwrap() []error {
+	var errs []error
+	if e.Cause != nil {
+		errs = append(errs, e.Cause)
+	}
+	for _, p := range e.Pending {
+		if p.Err != nil {
+			errs = append(errs, p.Err)
+		}
+	}
+	return errs
 }

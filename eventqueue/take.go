@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"runtime"
+	"slices"
+	"time"
 )
 
 // Take waits for a queue and hands it out. Settle it by [Queue.Done], [Queue.Fail] or
@@ -12,7 +14,7 @@ import (
 // the collection is closed. Otherwise it returns the cause of ctx once ctx has ended.
 func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 	q := new(Queue[T])
-	if err := c.take(ctx, q, false); err != nil {
+	if err := c.take(ctx, q, unwatched); err != nil {
 		return nil, err
 	}
 	return q, nil
@@ -23,7 +25,7 @@ func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 // package documentation lists every other way to leave the body. Several goroutines may range over
 // the queues of one collection, also over the same sequence; each queue goes to one of them.
 func (c *Collection[T]) Queues(ctx context.Context) iter.Seq[*Queue[T]] {
-	return c.handOutAll(ctx, false)
+	return c.deliverAll(ctx, newQueues)
 }
 
 // Consume iterates over single events, until ctx ends or the collection is closed. The end of the
@@ -37,7 +39,7 @@ func (c *Collection[T]) Consume(ctx context.Context) iter.Seq[Event[T]] {
 			}
 			return nil
 		}
-		for q := range c.handOutAll(ctx, true) {
+		for q := range c.deliverAll(ctx, oneQueue) {
 			if q.Each(ctx, one) != nil {
 				return // this puts the rest back
 			}
@@ -48,14 +50,21 @@ func (c *Collection[T]) Consume(ctx context.Context) iter.Seq[Event[T]] {
 // errBroken is the error of an event at which a loop ended.
 var errBroken = errors.New("loop ended")
 
-// handOutAll implements Queues. If reuse is true, the body keeps no queue, and each queue has the
-// memory of the queue before it.
-func (c *Collection[T]) handOutAll(ctx context.Context, reuse bool) iter.Seq[*Queue[T]] {
+// memory says where the queues of a loop live.
+type memory bool
+
+const (
+	newQueues memory = false // the body may keep them
+	oneQueue  memory = true  // each has the memory of the one before it
+)
+
+// deliverAll implements Queues. The loop's body settles each queue by the way in which it ends.
+func (c *Collection[T]) deliverAll(ctx context.Context, in memory) iter.Seq[*Queue[T]] {
 	return func(yield func(*Queue[T]) bool) {
 		defer context.AfterFunc(ctx, c.wakeAll)()
 		q := new(Queue[T])
-		for c.take(ctx, q, true) == nil && handOut(q, yield) {
-			if reuse {
+		for c.take(ctx, q, watched) == nil && q.deliver(yield) {
+			if in == oneQueue {
 				*q = Queue[T]{} // settled: the collection does not know it any more
 			} else {
 				q = new(Queue[T])
@@ -64,9 +73,8 @@ func (c *Collection[T]) handOutAll(ctx context.Context, reuse bool) iter.Seq[*Qu
 	}
 }
 
-// handOut runs a loop's body on a queue, settles the queue by the way in which the body ended, and
-// reports whether the loop goes on.
-func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
+// deliver runs a loop's body on a queue, settles the queue, and reports whether the loop goes on.
+func (q *Queue[T]) deliver(yield func(*Queue[T]) bool) (more bool) {
 	returned := false
 	// Without recover: the panic goes on, with its stack.
 	defer func() {
@@ -84,19 +92,31 @@ func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
 	return more
 }
 
-// take waits for a queue and fills an empty one. If watched is true, the end of ctx calls wakeAll.
-func (c *Collection[T]) take(ctx context.Context, q *Queue[T], watched bool) error {
+// watch says whether the end of a consumer's context calls wakeAll already.
+type watch bool
+
+const (
+	unwatched watch = false
+	watched   watch = true
+)
+
+// take waits for a queue and fills an empty one.
+func (c *Collection[T]) take(ctx context.Context, q *Queue[T], end watch) error {
 	c.lock()
-	err := c.takeLocked(ctx, q, watched)
+	err := c.takeLocked(ctx, q, end)
 	c.mu.Unlock()
 	if err == nil && c.observer != nil {
-		c.observe(q)
+		c.observer(TakeInfo{
+			Key: q.Key(), Waited: now() - q.since, Events: len(q.events), Merged: int(q.merged), Attempt: q.Attempt(),
+		})
 	}
 	return err
 }
 
-func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], watched bool) error {
-	for lingered := false; ; c.queueBufferedLocked() {
+// takeLocked yields before it sleeps, and watches the end of ctx only then, because an AfterFunc needs
+// memory.
+func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], end watch) error {
+	for yielded := false; ; c.queueBufferedLocked() {
 		if c.IsClosed() {
 			return ErrClosed
 		}
@@ -105,15 +125,15 @@ func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], watched boo
 			return context.Cause(ctx)
 		}
 		if k := c.nextLocked(); k != nil {
-			c.handOutLocked(k, q)
+			c.deliverLocked(k, q)
 			return nil
 		}
 		switch {
-		case !lingered:
-			lingered = true
-			c.lingerLocked()
-		case !watched:
-			watched = true
+		case !yielded:
+			yielded = true
+			c.yieldLocked()
+		case end == unwatched:
+			end = watched
 			c.mu.Unlock()
 			defer context.AfterFunc(ctx, c.wakeAll)()
 			c.mu.Lock()
@@ -123,11 +143,11 @@ func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], watched boo
 	}
 }
 
-// handOutLocked moves the waiting events of a key to a queue.
-func (c *Collection[T]) handOutLocked(k *keyState[T], q *Queue[T]) {
+// deliverLocked moves the waiting events of a key to a queue.
+func (c *Collection[T]) deliverLocked(k *keyState[T], q *Queue[T]) {
 	k.unlink()
 	k.waiting.moveTo(&q.backlog)
-	q.of, q.state = c, k
+	q.collection, q.state = c, k
 	k.out = q
 	q.attempt = k.failures + 1
 	if k.failures > 0 {
@@ -142,42 +162,37 @@ func (c *Collection[T]) handOutLocked(k *keyState[T], q *Queue[T]) {
 	}
 }
 
-// maxPatience is the largest number of times that a consumer without a queue yields the CPU before
-// it sleeps. To wake a goroutine takes longer. Where yielding does not help, as with many handlers,
-// the consumer sleeps at once, and yields only every 16th time.
-const maxPatience = 16
+// mostYields is the largest number of times that a consumer without a queue yields the CPU before it
+// sleeps.
+const mostYields = 16
 
-// lingerLocked yields until an event comes, for a short time. It yields longer after that helped,
-// and for a shorter time after it did not help.
-func (c *Collection[T]) lingerLocked() {
-	patience := c.patience
-	if patience == 0 {
-		if c.naps++; c.naps%16 != 0 {
-			return
-		}
-		patience = 1 // try again
-	}
+// yieldLocked lets other goroutines run, until one brings an event. A consumer yields twice as often
+// after an event came meanwhile, and half as often, but at least once, after none came: with many
+// handlers, or with hours between two events, yields only cost time.
+func (c *Collection[T]) yieldLocked() {
+	yields := max(c.yields, 1)
 	c.mu.Unlock()
-	for left := patience; left > 0 && c.buffer.empty(); left-- {
+	for left := yields; left > 0 && c.buffer.empty(); left-- {
 		runtime.Gosched()
 	}
 	c.mu.Lock()
-	if !c.buffer.empty() {
-		c.patience = min(2*patience, maxPatience)
+	if c.buffer.empty() {
+		c.yields = yields / 2
 	} else {
-		c.patience = patience / 2
+		c.yields = min(2*yields, mostYields)
 	}
 }
 
-// sleepLocked waits for a signal. A writer that filled the buffer before the first line did not see
-// the sleeper, so sleepLocked looks again. A later writer locks the collection to signal, and so
-// waits until the sleeper waits.
+// sleepLocked waits for a signal. A writer that filled the buffer before the consumer was counted did
+// not see it, so the consumer looks at the buffer again. A later writer locks mu to signal, and so
+// waits until the consumer sleeps.
 func (c *Collection[T]) sleepLocked() {
 	c.sleeping.Add(1)
 	if !c.buffer.empty() {
 		c.sleeping.Add(-1)
 		return
 	}
+	c.shrinkKeysLocked()
 	c.wake.Wait()
 }
 
@@ -195,4 +210,111 @@ func (c *Collection[T]) wakeAll() {
 	defer c.mu.Unlock()
 	c.sleeping.Store(0)
 	c.wake.Broadcast()
+}
+
+// outcome is the way in which a queue was settled. The zero outcome releases it.
+type outcome struct {
+	how      way
+	err      error
+	panicked bool          // err comes from a panic or Goexit
+	wait     time.Duration // the back-off, if it was reported; else 0
+	least    time.Duration // what a server asked for with err; else 0
+}
+
+type way uint8
+
+const (
+	released way = iota
+	acknowledged
+	failed
+	gaveUp // after a Permanent error
+)
+
+// settle takes a queue back from a consumer. Only the first call for a queue counts.
+func (c *Collection[T]) settle(q *Queue[T], o outcome) {
+	c.lock()
+	defer c.mu.Unlock()
+	k := q.state
+	q.state = nil
+	switch {
+	case k == nil: // settled before, or the collection is closed
+	case c.IsClosed(): // Close waits for mu; it must not touch q any more
+		k.out = nil
+	default:
+		c.settleLocked(k, q, o)
+	}
+}
+
+func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
+	c.counters.InFlight--
+	c.counters.Events -= len(q.events)
+	if o.how == gaveUp {
+		c.counters.GivenUp++
+	}
+	if o.panicked {
+		c.counters.Panics++
+	}
+	again := o.how == released || o.how == failed || o.how == gaveUp && q.each == gaveUpOne
+	if rest := q.events[q.acknowledged:]; again && len(rest) > 0 {
+		c.waitAgainLocked(k, q, rest)
+	} else {
+		o.how = acknowledged
+	}
+	k.out = nil // only now: a merge must not make the collection forget the key
+	if o.how == acknowledged || o.how == gaveUp {
+		k.failures, k.err, k.backoffEnd, k.hastened = 0, nil, 0, false
+	}
+	if q.initial {
+		if o.how == released && k.waits() {
+			k.waiting.initial = true
+		} else {
+			c.initialSettledLocked()
+		}
+	}
+	switch {
+	case !k.waits():
+		c.forgetLocked(k)
+	case o.how == failed:
+		c.backOffLocked(k, o)
+	case o.how == released: // in front
+		c.returnLocked(k)
+		c.delayed.remove(k)
+		k.unlink()
+		ring := c.ringOf(k)
+		k.link(ring.next, ring)
+		k.turn.passed = 1 // earlier than every turn: see returnLocked
+		c.signalLocked()
+	default: // behind the others, as a failed key
+		c.returnLocked(k)
+		if k.heapIndex < 0 { // else AddAfter delayed the key
+			c.readyLocked(k)
+		}
+		c.signalLocked()
+	}
+	c.wakeDrainersLocked()
+}
+
+// waitAgainLocked makes the remaining events of a queue wait again, merged with the events that came
+// meanwhile. If all of them cancel each other, no event waits.
+func (c *Collection[T]) waitAgainLocked(k *keyState[T], q *Queue[T], rest []record[T]) {
+	b := &k.waiting
+	arrived := slices.Clone(b.events)
+	if len(arrived) == 0 {
+		c.counters.Waiting++
+	}
+	// Copy the events: the holder may still read the queue.
+	whole := q.handedOverWhole()
+	b.first[0] = rest[0].waitingAgain(whole || rest[0].wasRead())
+	events := b.first[:]
+	for i := range rest[1:] {
+		events = append(events, rest[1+i].waitingAgain(whole || rest[1+i].wasRead()))
+	}
+	b.since, b.live, b.merged = q.since, b.live || q.live, b.merged+q.merged
+	came, dropped := len(events)+len(arrived), 0
+	for i := range arrived {
+		var n int
+		events, n = add(c.policy(), events, arrived[i])
+		dropped += n
+	}
+	c.resizedLocked(k, events, len(arrived), came, dropped)
 }

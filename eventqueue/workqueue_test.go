@@ -267,7 +267,7 @@ func runKeys(t *testing.T, seed uint64) {
 		case op == 8:
 			m.out.Fail(errNo)
 			m.failures++
-			k := c.keys.get(key(name), hashOf(key(name)))
+			k := c.keys[key(name)]
 			if end := time.Now().Add(k.backoffEnd - now()); m.failures == 1 || !m.step.After(time.Now()) {
 				wait := time.Until(end)
 				require.True(t, 30*time.Minute <= wait && wait <= time.Hour, "seed %d: %v", seed, wait)

@@ -249,19 +249,19 @@ var mutants = []mutant{{
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "eventqueue: events hasten a failed key again and again",
-	file:  "eventqueue/delay.go",
+	file:  "eventqueue/order.go",
 	text:  "return !k.backsOff() || !k.hastened",
 	with:  "return true",
 	tests: []string{"./eventqueue"},
 }, {
 	name:  "eventqueue: an event during a failed attempt ends its back-off",
-	file:  "eventqueue/delay.go",
+	file:  "eventqueue/order.go",
 	text:  "	k.unlink()\n	if k.hastened {",
 	with:  "	if k.hastened {",
 	tests: []string{"./eventqueue"},
 }, {
 	name:  "eventqueue: a key that was delayed first waits since the end of the delay",
-	file:  "eventqueue/delay.go",
+	file:  "eventqueue/order.go",
 	text:  "		b.since = min(b.since, due)\n",
 	with:  "",
 	tests: []string{"./eventqueue"},
@@ -567,13 +567,13 @@ var mutants = []mutant{{
 	tests: []string{"./reflector"},
 }, {
 	name:  "eventqueue: a Retry-After does not set the back-off",
-	file:  "eventqueue/delay.go",
+	file:  "eventqueue/order.go",
 	text:  "max(c.backoff.delay(int(k.failures)), o.least)",
 	with:  "c.backoff.delay(int(k.failures))",
 	tests: []string{"./eventqueue"},
 }, {
 	name:  "eventqueue: an event shortens the wait that a server asked for",
-	file:  "eventqueue/delay.go",
+	file:  "eventqueue/order.go",
 	text:  "k.hastened = k.hastened || o.least > 0",
 	with:  "_ = o.least",
 	tests: []string{"./eventqueue"},
