@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/failure"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"go.uber.org/zap"
 )
 
 // Controller runs a handler for the events of a feed. See the package documentation for its
@@ -33,6 +35,25 @@ var (
 	// a recorder or a member of a group of shards is nil. The wrapping error names it.
 	ErrIncomplete = lifecycle.ErrIncomplete
 )
+
+// Handler processes the events of one object. If it returns nil, the queue is acknowledged. If it
+// returns an error, the queue is retried, unless the error is [eventqueue.Permanent]. Events that
+// [eventqueue.Queue.Each] has acknowledged are not retried. The context ends when the time of
+// [WithDrainTimeout] is over, not when the context of Run ends.
+type Handler[T any] func(ctx context.Context, queue *eventqueue.Queue[T]) error
+
+// Each returns a handler that calls fn for each event of an object, in order. Each event is
+// acknowledged by itself. If fn fails, that event and the later ones are retried, and the earlier
+// ones are not. If the error is [eventqueue.Permanent], only the later ones are retried. A nil fn makes a nil
+// handler.
+func Each[T any](fn func(ctx context.Context, event eventqueue.Event[T]) error) Handler[T] {
+	if fn == nil {
+		return nil // an error of Run
+	}
+	return func(ctx context.Context, queue *eventqueue.Queue[T]) error {
+		return queue.Each(ctx, func(event eventqueue.Event[T]) error { return fn(ctx, event) })
+	}
+}
 
 // New returns a controller for a feed and the collection that it fills. The feed is usually the Run
 // of a reflector. It fills the collection until its context ends, and then returns soon. Each Run
@@ -104,4 +125,59 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 		err = errors.Join(err, eventqueue.ErrClosed)
 	}
 	return err
+}
+
+// Option configures a [Controller].
+type Option interface{ apply(*options) }
+
+type options struct {
+	workers      int
+	drainTimeout time.Duration
+	logger       *zap.Logger
+	errorHandler func(context.Context, error) // nil for none
+}
+
+type optionFunc func(*options)
+
+func (f optionFunc) apply(o *options) { f(o) }
+
+func newOptions(opts []Option) options {
+	o := options{workers: 1, drainTimeout: 10 * time.Second, logger: zap.NewNop()}
+	for _, opt := range opts {
+		opt.apply(&o)
+	}
+	return o
+}
+
+// WithWorkers sets how many objects are handled at the same time. The default is
+// 1, as in the series; less counts as 1.
+func WithWorkers(n int) Option {
+	return optionFunc(func(o *options) { o.workers = n })
+}
+
+// WithDrainTimeout sets how long Run continues with the queue after the feed has stopped. The
+// default is 10 seconds, well below the 30 seconds that Kubernetes gives a pod to end. 0 or less ends
+// the handler's context at once.
+func WithDrainTimeout(d time.Duration) Option {
+	return optionFunc(func(o *options) { o.drainTimeout = d })
+}
+
+// WithLogger sets the logger, which gets failures of the handler at Error. The default logs
+// nothing.
+func WithLogger(logger *zap.Logger) Option {
+	return optionFunc(func(o *options) {
+		if logger != nil {
+			o.logger = logger
+		}
+	})
+}
+
+// WithErrorHandler sets a function that is called with every failure of the handler, as a
+// [*eventqueue.HandlerError], on the worker's goroutine. The default does nothing.
+func WithErrorHandler(hook func(context.Context, error)) Option {
+	return optionFunc(func(o *options) {
+		if hook != nil {
+			o.errorHandler = hook
+		}
+	})
 }
