@@ -125,7 +125,7 @@ func compareOdd[T any](t *testing.T, data string) {
 	require.NoError(t, err)
 	require.True(t, codec.shape.odd)
 	d := codec.NewDecoder()
-	want := d.fresh()
+	want := reflect.New(d.codec.elem).Interface()
 	bad := utiljson.Unmarshal([]byte(data), want)
 	got, err := d.Decode(wire.JSON, []byte(data))
 	assert.Equal(t, bad, err)
@@ -343,10 +343,10 @@ func TestUnmarshalMayKeepTheBytesItIsGiven(t *testing.T) {
 }
 
 func TestKindsOfKubernetesAreNotCopiedFirst(t *testing.T) {
-	assert.False(t, newErased(reflect.TypeFor[foo]()).codec.keeps(wire.JSON))
+	assert.False(t, newErased(reflect.TypeFor[foo]()).codec.keeps[wire.JSON])
 	eachKind(t, func(t *testing.T, kind reflect.Type, _ func() runtime.Object) {
 		codec := newErased(kind).codec
-		assert.False(t, codec.keeps(wire.JSON))
-		assert.False(t, codec.keeps(wire.Protobuf))
+		assert.False(t, codec.keeps[wire.JSON])
+		assert.False(t, codec.keeps[wire.Protobuf])
 	})
 }

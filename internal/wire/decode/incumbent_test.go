@@ -155,13 +155,13 @@ func newDecoders() *decoders {
 func (d *decoders) compare(t *testing.T, data []byte) {
 	for _, pair := range [][2]*Decoder[any]{d.foo, d.odd, d.pod, d.tree} {
 		for i, decoder := range []*Decoder[any]{pair[0], pair[0], pair[0], pair[1]} {
-			want := decoder.fresh()
+			want := reflect.New(decoder.codec.elem).Interface()
 			into := want
 			if u, ok := want.(*unstructured.Unstructured); ok {
 				into = &u.Object // Unstructured's own method requires a kind
 			}
 			bad := utiljson.Unmarshal(data, into)
-			got, err := decoder.decode(wire.JSON, data)
+			got, err := decoder.Decode(wire.JSON, data)
 			if bad != nil {
 				require.Error(t, err, "%d: the incumbent says: %v", i, bad)
 				continue
@@ -204,7 +204,7 @@ func FuzzProtobufAsItsOwnMethod(f *testing.F) {
 		want := &corev1.Pod{}
 		bad := want.Unmarshal(data)
 		for range 3 {
-			got, err := sharing.decode(wire.Protobuf, data)
+			got, err := sharing.Decode(wire.Protobuf, data)
 			require.Equal(t, bad == nil, err == nil)
 			if bad == nil {
 				require.Equal(t, want, got)
@@ -269,11 +269,11 @@ func TestJSONOfEveryKindIsDecodedAsTheIncumbentDoes(t *testing.T) {
 			want := reflect.New(kind).Interface()
 			require.NoError(t, utiljson.Unmarshal(data, want))
 			for range 3 { // the third time, everything is shared
-				got, err := d.decode(wire.JSON, data)
+				got, err := d.Decode(wire.JSON, data)
 				require.NoError(t, err)
 				require.Equal(t, want, got)
 			}
-			got, err := plain.decode(wire.JSON, data)
+			got, err := plain.Decode(wire.JSON, data)
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 		}
@@ -294,7 +294,7 @@ func TestProtobufOfEveryKindIsDecodedAsItsOwnMethodDoes(t *testing.T) {
 			require.NoError(t, want.(message).Unmarshal(data))
 			before := bytes.Clone(data)
 			for range 3 { // the third time, everything is shared
-				got, err := d.decode(wire.Protobuf, data)
+				got, err := d.Decode(wire.Protobuf, data)
 				require.NoError(t, err)
 				require.Equal(t, want, got)
 			}

@@ -60,9 +60,9 @@ func newJSONDecoder(s *settings, shape *shape) *jsonDecoder {
 	return d
 }
 
-// decode decodes into the result of fresh.
-func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) (any, error) {
-	object := fresh()
+// decode decodes into a new value of a type.
+func (d *jsonDecoder) decode(data []byte, t reflect.Type, report func(error)) (any, error) {
+	object := reflect.New(t).Interface()
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		return u, d.unstructured(data, u)
 	}
@@ -81,13 +81,13 @@ func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) 
 		if errors.Is(err, json.ErrUnknownName) {
 			defer report(err)
 		}
-		object = fresh()
+		object = reflect.New(t).Interface()
 	}
 	if d.quick.open() {
 		if d.quick.decode(data, reflect.ValueOf(object).UnsafePointer()) {
 			return object, nil
 		}
-		object = fresh()
+		object = reflect.New(t).Interface()
 	}
 	return object, d.unmarshal(data, object, d.plain)
 }
@@ -120,3 +120,36 @@ func (d *jsonDecoder) unmarshal(data []byte, into any, options json.Options) err
 func skipManagedFields(dec *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error {
 	return dec.SkipValue()
 }
+
+// readStandardTime reads a time of the standard library by its own method, as encoding/json does:
+// the library would accept escapes.
+func readStandardTime(dec *jsontext.Decoder, into *time.Time) error {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	return into.UnmarshalJSON(raw)
+}
+
+const layout = `"2006-01-02T15:04:05Z"`
+
+func parseTime(raw []byte) (time.Time, bool) {
+	if len(raw) != len(layout) {
+		return time.Time{}, false
+	}
+	for i, want := range []byte(layout) {
+		if isDigit(want) != isDigit(raw[i]) || !isDigit(want) && raw[i] != want {
+			return time.Time{}, false
+		}
+	}
+	number := func(from int) int { return int(raw[from]-'0')*10 + int(raw[from+1]-'0') }
+	year, month, day := number(1)*100+number(3), number(6), number(9)
+	hour, minute, second := number(12), number(15), number(18)
+	if month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 59 {
+		return time.Time{}, false
+	}
+	t := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
+	return t.Local(), t.Day() == day
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -93,12 +93,6 @@ var bytesType = reflect.TypeFor[[]byte]()
 
 func isMessage(t reflect.Type) bool { return reflect.PointerTo(t).Implements(messageType) }
 
-// decodeMessage decodes a protobuf object into the zero value at p, and reports success.
-func (q *quick) decodeMessage(data []byte, p unsafe.Pointer) bool {
-	q.depth = 0
-	return q.done(q.message(q.root, p, data))
-}
-
 // message decodes a message into the zero value at p. Like generated methods, it ignores unknown
 // fields.
 func (q *quick) message(r *reader, p unsafe.Pointer, b []byte) bool {

@@ -17,6 +17,12 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
+// decodeMessage decodes a protobuf object into the zero value at p, and reports success.
+func (q *quick) decodeMessage(data []byte, p unsafe.Pointer) bool {
+	q.depth = 0
+	return q.done(q.message(q.root, p, data))
+}
+
 // tries reports whether data is decoded quickly into a T.
 func tries(t *testing.T, elem reflect.Type, data string, opts ...Option) bool {
 	d := newErased(elem, opts...)
@@ -126,7 +132,7 @@ func TestListsThatAreEndlessDoNotEndTheProcess(t *testing.T) {
 	const depth = 5 << 20
 	d := newErased(reflect.TypeFor[endless]())
 	for _, end := range []string{"", strings.Repeat("]", depth) + "}"} {
-		_, err := d.decode(wire.JSON, []byte(`{"deeper":`+strings.Repeat("[", depth)+end))
+		_, err := d.Decode(wire.JSON, []byte(`{"deeper":`+strings.Repeat("[", depth)+end))
 		assert.Error(t, err)
 	}
 }
@@ -135,7 +141,7 @@ func TestAnObjectThatIsGivenUpMakesAPause(t *testing.T) {
 	d := newErased(reflect.TypeFor[nested]())
 	q := d.json.quick
 	decode := func(text string) {
-		_, err := d.decode(wire.JSON, []byte(text))
+		_, err := d.Decode(wire.JSON, []byte(text))
 		require.NoError(t, err)
 	}
 	for _, want := range []int{1, 2, 4, 8} {
@@ -179,7 +185,7 @@ func TestDamagedObjectsAreDecodedAsTheIncumbentDoes(t *testing.T) {
 		bad := utiljson.Unmarshal([]byte(text), want)
 		for range 2 {
 			d.json.quick.pause = 0
-			got, err := d.decode(wire.JSON, []byte(text))
+			got, err := d.Decode(wire.JSON, []byte(text))
 			require.Equal(t, bad == nil, err == nil, "%s: %v, %v", text, bad, err)
 			if bad == nil {
 				require.Equal(t, want, got, text)
@@ -222,7 +228,7 @@ func TestWhatIsDeeperThanTheLibraryTakesIsRefused(t *testing.T) {
 				want := &nested{}
 				bad := utiljson.Unmarshal([]byte(text), want)
 				d.json.quick.pause = 0
-				_, err := d.decode(wire.JSON, []byte(text))
+				_, err := d.Decode(wire.JSON, []byte(text))
 				assert.Equal(t, bad == nil, err == nil, "%s, %d in %d: %v, %v", member, inner, outer, bad, err)
 			}
 		}

@@ -262,14 +262,15 @@ func TestSharingPausesForFieldsWhereNothingRepeats(t *testing.T) {
 }
 
 func TestAMeterPausesLongerAndLonger(t *testing.T) {
-	var m meter
+	var values table[int]
+	m := &values.meter
 	ask := func(found int) (asked, paused int) {
 		for m.pause == 0 {
-			require.True(t, m.open())
+			require.True(t, values.open())
 			m.count(100, found)
 			asked++
 		}
-		for !m.open() {
+		for !values.open() {
 			paused++
 		}
 		return asked, paused

@@ -1,6 +1,9 @@
 package decode
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"reflect"
+)
 
 // table stores values by the bytes that they were decoded from. It stores a value only at the
 // second lookup of its bytes, so unique values cost no memory. It has two generations: when the
@@ -44,13 +47,16 @@ var seed = maphash.MakeSeed()
 // open reports whether to look up a value. The table keeps its contents during the first pause: if
 // objects come in random order, a period is too short to see most values twice.
 func (t *table[X]) open() bool {
-	open := t.meter.open()
-	if !open && t.asked != nil && t.meter.hopeless() {
+	if t.meter.pause == 0 {
+		return true
+	}
+	t.meter.pause--
+	if hopeless := t.meter.last > firstPause; hopeless && t.asked != nil {
 		t.turn()
 		t.turn()
 		t.asked, t.noted = nil, 0
 	}
-	return open
+	return false
 }
 
 // get returns the value that was decoded from the same bytes before.
@@ -98,4 +104,69 @@ func (t *table[X]) add(hash uint64, e entry[X]) {
 func (t *table[X]) turn() {
 	*t.kept -= t.oldSize
 	t.old, t.oldSize, t.young, t.size = t.young, t.size, nil, 0
+}
+
+// meter decides whether lookups in a table pay off. It counts bytes: a longer found value saves
+// more. It counts only lookups that happened, so pauses of other tables do not affect it.
+type meter struct {
+	asked        int // lookups in this period
+	bytes, found int
+	pause        int // values to skip until the next period
+	last         int // the length of the last pause; 0 if the last period was good
+}
+
+const (
+	// The number of lookups in a period. A period after a bad one is shorter.
+	period      = 512
+	shortPeriod = period / 4
+	// One byte in so many must be found: that is about the cost of a lookup relative to its saving.
+	worth = 4
+	// The number of skipped values after a bad period. It doubles after each further one, up to the
+	// largest.
+	firstPause = 8 * period
+	mostPause  = 256 * period
+)
+
+// count records a lookup: its bytes, and how many of them were found.
+func (m *meter) count(bytes, found int) {
+	m.asked++
+	m.bytes += bytes
+	m.found += found
+	if m.asked < period && (m.asked < shortPeriod || m.last == 0) {
+		return
+	}
+	if m.found*worth < m.bytes {
+		m.last = min(max(2*m.last, firstPause), mostPause)
+		m.pause = m.last
+	} else {
+		m.last = 0
+	}
+	m.asked, m.bytes, m.found = 0, 0, 0
+}
+
+// clip removes the spare capacity of all slices in v, so that append copies them. Slices in maps or
+// behind an any keep theirs.
+func clip(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Slice && v.Len() < v.Cap() {
+			v.Set(v.Slice3(0, v.Len(), v.Len()))
+		}
+		if e := v.Type().Elem().Kind(); e <= reflect.Complex128 || e == reflect.String {
+			return // such elements have no slices
+		}
+		for i := range v.Len() {
+			clip(v.Index(i))
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			clip(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() {
+				clip(f)
+			}
+		}
+	}
 }
