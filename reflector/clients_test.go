@@ -244,9 +244,9 @@ func TestClientThatDoesNotShowItsRESTClient(t *testing.T) {
 	clientset := fake.NewClientset()
 	_, err := client.FromTypedClient(clientset.CoreV1().ConfigMaps("default"))
 	assert.ErrorIs(t, err, client.ErrNotGenerated)
-	_, err = client.FromTypedClient[*corev1.ConfigMap, *corev1.ConfigMapList](overriding{clientset.CoreV1().ConfigMaps("default")})
+	_, err = client.FromTypedClient[*corev1.ConfigMap](overriding{clientset.CoreV1().ConfigMaps("default")})
 	assert.ErrorIs(t, err, client.ErrNotGenerated)
-	_, err = client.FromTypedClient[*corev1.ConfigMap, *corev1.ConfigMapList](nil)
+	_, err = client.FromTypedClient[*corev1.ConfigMap](nil)
 	assert.ErrorIs(t, err, client.ErrNotGenerated)
 }
 

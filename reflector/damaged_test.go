@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -144,11 +144,11 @@ func TestDamagedProtobufWatches(t *testing.T) {
 }
 
 // streamError returns the error that ends a watch of a Resource, or nil.
-func streamError[T source.Object](ctx context.Context, w watch.Interface) error {
-	s := w.(*source.Watch[T]).Stream(w)
+func streamError[T reflector.Object](ctx context.Context, w watch.Interface) error {
+	s := w.(*stream.Channel[T]).Items()
 	for {
-		events, err := s.Next(ctx, nil)
-		for _, e := range events {
+		items, err := s.Next(ctx, nil)
+		for _, e := range items {
 			if e.Err != nil {
 				return e.Err
 			}

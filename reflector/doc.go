@@ -29,8 +29,9 @@
 //
 // The client of For asks for protobuf if T has a generated Unmarshal. It decodes objects
 // one by one while they arrive, and never holds a whole list. Decoded objects share equal values:
-// see [client.Intern]. If objects arrive faster than one goroutine can decode them, more goroutines
-// help: see [client.WithDecodeConcurrency].
+// see [client.WithoutInterning]. If objects arrive faster than one goroutine can decode them, other
+// goroutines help, and all resources of a program share at most one helper less than there are
+// processors.
 //
 // # Guarantees
 //

@@ -107,3 +107,7 @@ func (e *Error) Error() string {
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
+
+// TypeError means that a watch event carried something other than an object of the reflector's
+// type.
+type TypeError = stream.TypeError

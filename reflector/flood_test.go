@@ -85,21 +85,21 @@ func (*drying) UnmarshalJSON([]byte) error {
 }
 
 func TestFloodIsDecodedAtOnceAndStoredInOrderAndInBatches(t *testing.T) {
-	processors(t, 4)
 	for name, tc := range map[string]struct {
-		opts        []client.ResourceOption
+		processors  int
 		least, most int // at once
 	}{
-		"many decoders": {nil, 3, 4}, // the goroutine that cuts seldom has to
-		"two":           {[]client.ResourceOption{client.WithDecodeConcurrency(2)}, 2, 2},
-		"one":           {[]client.ResourceOption{client.WithDecodeConcurrency(1)}, 1, 1},
+		"many processors": {4, 3, 4}, // the goroutine that cuts seldom has to
+		"two":             {2, 2, 2},
+		"one":             {1, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
+			processors(t, tc.processors)
 			synctest.Test(t, func(t *testing.T) {
 				const events = 3000
 				text, want := flooded(events, 100)
 				server := &scripted{lists: []scriptedAnswer{jsonList("7")}, watches: []scriptedAnswer{{body: text, open: true}}}
-				resource, err := client.ForResource[*Fresco](localhost(server), configMapResource, "default", tc.opts...)
+				resource, err := client.ForResource[*Fresco](localhost(server), configMapResource, "default")
 				require.NoError(t, err)
 				s, h := store.New(store.ObjectKey[*Fresco]), &history[*Fresco]{}
 				defer s.Follow(h)()

@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
@@ -30,7 +34,11 @@ func (r *KubernetesResourceReflector[T]) Lookup(ctx context.Context, key store.K
 	if err := r.source.Check(); err != nil {
 		return "", false, err
 	}
-	uid, exists, err = source.Lookup(ctx, r.lookups(), key)
+	if of, ok := r.lookups().(stream.Lookups); ok {
+		uid, exists, err = of.Lookup(ctx, key)
+	} else {
+		err = stream.ErrNoGet
+	}
 	if err != nil {
 		return "", false, fmt.Errorf("reflector %s looks up %s: %w", r.name, key, err)
 	}
@@ -56,8 +64,8 @@ type generated interface {
 }
 
 // namespaceOf returns the namespace of a client, if it is known.
-func namespaceOf(of any, from source.About) string {
-	if typed, ok := of.(generated); ok && from.Namespace == "" && !source.IsNil(of) {
+func namespaceOf(of any, from stream.About) string {
+	if typed, ok := of.(generated); ok && from.Namespace == "" && !stream.IsNil(of) {
 		return typed.GetNamespace()
 	}
 	return from.Namespace
@@ -65,11 +73,40 @@ func namespaceOf(of any, from source.About) string {
 
 // lookupsOf returns the source for lookups. Get of a generated client of all namespaces cannot name
 // one, but its REST client can.
-func lookupsOf[T Object, L any](of Client[T, L], from source.Source[T]) source.Source[T] {
-	if _, plain := from.(*source.ClientSource[T, L]); plain {
+func lookupsOf[T Object, L any](of Client[T, L], from stream.Source[T]) stream.Source[T] {
+	if _, plain := from.(*adapter[T, L]); plain {
 		if typed, err := client.FromTypedClient(of); err == nil {
-			return typed.Source(typed)
+			return typed.Source()
 		}
 	}
 	return from
+}
+
+// Selects reports whether the store may come to hold an object in the given state. It returns false
+// in these cases: the label selector does not match, a field selector on the name or the namespace
+// does not match, the object is in no shard of [WithShard], or the client is a [client.Resource] of
+// another namespace. Selects does not check other fields, nor the namespace of another type of
+// client.
+func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
+	namespace := r.source.About().Namespace
+	return (namespace == "" || namespace == object.GetNamespace()) && (r.labels == nil || r.labels.Matches(labels.Set(object.GetLabels()))) &&
+		(r.fields == nil || mayMatch(r.fields, object)) && r.shards.Has(object)
+}
+
+// ClusterScoped reports whether the objects have no namespaces, if that is known: the client is a
+// [client.Resource], and has asked discovery.
+func (r *KubernetesResourceReflector[T]) ClusterScoped() bool {
+	return r.source.About().Scope == stream.ClusterScoped
+}
+
+// mayMatch reports whether a field selector may match an object. It checks only the name and the
+// namespace.
+func mayMatch(selector fields.Selector, object metav1.Object) bool {
+	known := map[string]string{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
+	for _, r := range selector.Requirements() {
+		if value, ok := known[r.Field]; ok && (value == r.Value) == (r.Operator == selection.NotEquals) {
+			return false
+		}
+	}
+	return true
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -72,7 +71,7 @@ func (s *script) List(ctx context.Context, opts metav1.ListOptions) (*corev1.Con
 	return answer()
 }
 
-func (s *script) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+func (s *script) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	answer := next(s, &s.watches, watchRequest(opts))
 	if !opts.AllowWatchBookmarks {
 		panic("bookmarks are always welcome")
@@ -83,7 +82,11 @@ func (s *script) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interf
 	if answer == nil {
 		return s.stream(nil), nil
 	}
-	return answer()
+	w, err := answer()
+	if scripted, ok := w.(*scriptWatch); ok {
+		return scripted.channel(ctx), err
+	}
+	return w, err
 }
 
 // listRequest describes a request: "list 0 limit=500", "list limit=500 continue=p2",
@@ -242,35 +245,35 @@ func (w *scriptWatch) ResultChan() <-chan watch.Event {
 	return w.result
 }
 
-// Stream serves events that no watch.Event can hold.
-func (w *scriptWatch) Stream(any) source.Stream[*corev1.ConfigMap] {
+// channel serves events that no watch.Event can hold.
+func (w *scriptWatch) channel(ctx context.Context) watch.Interface {
 	if !slices.ContainsFunc(w.events, func(e watch.Event) bool { _, ok := e.Object.(carried); return ok }) {
-		return nil
+		return w
 	}
-	return &scriptStream{source.ClientStream[*corev1.ConfigMap]{Watch: w}}
+	return stream.NewChannel[*corev1.ConfigMap](ctx, &scriptItems{adaptedWatch[*corev1.ConfigMap]{watch: w}})
 }
 
-// carried is an event in place of an object.
+// carried is an item in place of an object.
 type carried struct {
 	runtime.Object
-	event source.Event[*corev1.ConfigMap]
+	item stream.Item[*corev1.ConfigMap]
 }
 
-type scriptStream struct {
-	source.ClientStream[*corev1.ConfigMap]
+type scriptItems struct {
+	adaptedWatch[*corev1.ConfigMap]
 }
 
-func (s *scriptStream) Next(ctx context.Context, wake <-chan time.Time) ([]source.Event[*corev1.ConfigMap], error) {
+func (s *scriptItems) Next(ctx context.Context, wake <-chan time.Time) ([]stream.Item[*corev1.ConfigMap], error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-wake:
 		return nil, stream.ErrAwake
-	case e := <-s.Watch.ResultChan():
+	case e := <-s.watch.ResultChan():
 		if c, ok := e.Object.(carried); ok {
-			return []source.Event[*corev1.ConfigMap]{c.event}, nil
+			return []stream.Item[*corev1.ConfigMap]{c.item}, nil
 		}
-		return []source.Event[*corev1.ConfigMap]{source.ReadEvent[*corev1.ConfigMap](e)}, nil
+		return []stream.Item[*corev1.ConfigMap]{itemOf[*corev1.ConfigMap](e)}, nil
 	}
 }
 

@@ -3,9 +3,6 @@ package reflector
 import (
 	"context"
 	"time"
-
-	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 )
 
 // Observer receives the cost and the outcome of a reflector's requests, for metrics and traces. The
@@ -100,18 +97,6 @@ func (o *observing) endList(objects int, err error) {
 func (o *observing) beginWatch(name string) {
 	if len(o.observers) > 0 {
 		o.watch, o.ended = &WatchDone{Reflector: name, Began: time.Now()}, nil
-	}
-}
-
-// received records the outcome of a receive from a watch.
-func received[T Object](o *observing, in protocol.Input, events []source.Event[T]) {
-	switch in.Kind {
-	case protocol.Failed, protocol.Ended:
-		o.ended = in.Err
-	case protocol.Changed, protocol.Marked:
-		for i := range events {
-			o.watch.Events += max(len(events[i].Held), events[i].OutOfShard, 1)
-		}
 	}
 }
 

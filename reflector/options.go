@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,7 +27,7 @@ type options struct {
 	fieldSelector string
 	labels        labels.Selector // the parsed labelSelector; nil selects everything
 	fields        fields.Selector // the parsed fieldSelector; nil selects everything
-	shards        *source.Shards  // nil selects everything
+	shards        *stream.Shards  // nil selects everything
 	errorHandler  func(context.Context, error)
 	retry         func(error) bool
 	observers     []Observer
@@ -127,7 +127,7 @@ func (o *options) selector(selector interface {
 	Empty() bool
 	String() string
 }) string {
-	if source.IsNil(selector) {
+	if stream.IsNil(selector) {
 		return ""
 	}
 	text := selector.String()

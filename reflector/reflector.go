@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -21,8 +21,8 @@ import (
 // Create one with [New], and start it with [KubernetesResourceReflector.Run].
 type KubernetesResourceReflector[T Object] struct {
 	options
-	source  source.Source[T]
-	lookups func() source.Source[T] // for Lookup
+	source  stream.Source[T]
+	lookups func() stream.Source[T] // for Lookup
 	store   store.Store[T]
 	running atomic.Bool
 	status  *status
@@ -41,13 +41,13 @@ type KubernetesResourceReflector[T Object] struct {
 // New returns a reflector that fills a store from a client. The reflector does nothing until Run is
 // called. Run also reports a nil client or store.
 func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option) *KubernetesResourceReflector[T] {
-	from, o := source.Of(client), newOptions(reflect.TypeFor[T]().String(), opts)
+	from, o := SourceOf(client), newOptions(reflect.TypeFor[T]().String(), opts)
 	of := from.About()
-	_, versioned := from.(source.Versioned)
+	_, versioned := from.(stream.Versioned)
 	return &KubernetesResourceReflector[T]{
 		options:   o,
 		source:    from,
-		lookups:   sync.OnceValue(func() source.Source[T] { return lookupsOf(client, from) }),
+		lookups:   sync.OnceValue(func() stream.Source[T] { return lookupsOf(client, from) }),
 		store:     s,
 		status:    newStatus(),
 		namespace: namespaceOf(client, of),
@@ -72,7 +72,7 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 	if err := errors.Join(r.source.Check(), r.options.err); err != nil {
 		return err
 	}
-	if source.IsNil(r.store) {
+	if stream.IsNil(r.store) {
 		return ErrNoStore
 	}
 	if !r.running.CompareAndSwap(false, true) {
@@ -80,9 +80,9 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 	}
 	defer r.running.Store(false)
 	end := func() {}
-	if session, ok := r.source.(source.Session); ok {
+	if session, ok := r.source.(stream.Session); ok {
 		var err error
-		if end, err = session.Begin(source.Run{
+		if end, err = session.Begin(stream.Run{
 			Reflector: r, Name: r.name, ResourceVersion: r.store.ResourceVersion(), WatchLists: r.protocol.WatchLists,
 			Report: func(err error) { r.report(ctx, r.newError("record", "", err)) },
 		}); err != nil {

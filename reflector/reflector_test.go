@@ -13,7 +13,6 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -64,8 +63,8 @@ func TestClientThatReturnsNothing(t *testing.T) {
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
 		require.Len(t, errs, 2)
-		assert.ErrorIs(t, errs[0], source.ErrNoList)
-		assert.ErrorIs(t, errs[1], source.ErrNoWatch)
+		assert.ErrorIs(t, errs[0], errNoList)
+		assert.ErrorIs(t, errs[1], errNoWatch)
 	})
 }
 

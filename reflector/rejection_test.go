@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
@@ -145,18 +145,15 @@ func TestRejectionStaysInTheStateAcrossWatches(t *testing.T) {
 
 var errUndecodable = errors.New("undecodable")
 
-// undecodable is an event of an object that does not fit.
-func undecodable(kind watch.EventType, name, uid, version string) source.Event[*corev1.ConfigMap] {
-	return source.Event[*corev1.ConfigMap]{Type: kind, ResourceVersion: version, Rejection: &store.Rejection{
-		Key:     store.Key{Namespace: "ns", Name: name},
-		Version: store.Version{UID: types.UID(uid), ResourceVersion: version},
-		Err:     errUndecodable,
-	}}
+// undecodable is the item of an object that does not fit.
+func undecodable(kind watch.EventType, name, uid, version string) stream.Item[*corev1.ConfigMap] {
+	change := map[watch.EventType]store.ChangeType{watch.Added: store.Addition, watch.Modified: store.Modification, watch.Deleted: store.Deletion}[kind]
+	return stream.Undecodable[*corev1.ConfigMap](change, store.Key{Namespace: "ns", Name: name}, store.Version{UID: types.UID(uid), ResourceVersion: version}, errUndecodable)
 }
 
 // undecodableEvent is an event of an object that does not fit, for a script.
 func undecodableEvent(kind watch.EventType, name, uid, version string) watch.Event {
-	return watch.Event{Object: carried{event: undecodable(kind, name, uid, version)}}
+	return watch.Event{Object: carried{item: undecodable(kind, name, uid, version)}}
 }
 
 // commits counts the commits of a cache that did something.

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -235,9 +235,9 @@ func TestDeletionWithinAWatchListIsNoRestore(t *testing.T) {
 func TestProbeOfAnUndecodableObjectFindsIt(t *testing.T) {
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, nil)}
 	r.protocol, _ = r.protocol.Step(protocol.Input{Kind: protocol.Started, Version: "5"})
-	r.witness.set(store.Key{Namespace: "ns", Name: "x"}, store.Version{UID: "u", ResourceVersion: "5"}, false)
-	assert.True(t, r.contradicted(source.Page[*corev1.ConfigMap]{ResourceVersion: "5"}))
-	assert.False(t, r.contradicted(source.Page[*corev1.ConfigMap]{ResourceVersion: "5", Rejections: []store.Rejection{{}}}))
-	assert.False(t, r.contradicted(source.Page[*corev1.ConfigMap]{ResourceVersion: "5", Continue: "more"}))
-	assert.False(t, r.contradicted(source.Page[*corev1.ConfigMap]{ResourceVersion: "6"}))
+	r.latest.set(store.Key{Namespace: "ns", Name: "x"}, store.Version{UID: "u", ResourceVersion: "5"}, false)
+	assert.True(t, r.contradicted(stream.Page{Version: "5"}, nil, false))
+	assert.False(t, r.contradicted(stream.Page{Version: "5"}, nil, true))
+	assert.False(t, r.contradicted(stream.Page{Version: "5", Continue: "more"}, nil, false))
+	assert.False(t, r.contradicted(stream.Page{Version: "6"}, nil, false))
 }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
 )
 
@@ -20,17 +20,16 @@ import (
 type run[T Object] struct {
 	*KubernetesResourceReflector[T]
 
-	page    source.Page[T]   // the last received page
-	staging staging[T]       // of the current list
-	stream  source.Stream[T] // the open watch, or nil
-	// cancelWatch ends the context of stream.
+	staging staging[T]      // of the current list
+	watch   stream.Items[T] // the open watch, or nil
+	// cancelWatch ends the context of watch.
 	cancelWatch context.CancelCauseFunc
-	pending     []source.Event[T] // received events that are not handled yet
-	events      []source.Event[T] // the events of the last input: changes, or a single event of any type
-	batch       store.Batch[T]    // of events; empty between commits
-	batching    bool              // the store is a BatchStore
-	alarm       *time.Timer       // fires at due
-	due         time.Time         // zero after alarm fired
+	pending     []stream.Item[T] // received items that are not handled yet
+	items       []stream.Item[T] // the items of the last input: changes, or a single item of any kind
+	batch       store.Batch[T]   // of items; empty between commits
+	batching    bool             // the store is a BatchStore
+	alarm       *time.Timer      // fires at due
+	due         time.Time        // zero after alarm fired
 	// rejections bounds the rate of reported rejections: a server may send thousands of undecodable
 	// objects a second. State still has the last rejection.
 	rejections flowcontrol.PassiveRateLimiter
@@ -42,7 +41,7 @@ type run[T Object] struct {
 	sharding Sharding // as in the state
 
 	observing observing
-	witness   witness
+	latest    latest
 }
 
 // reportBurst is the number of rejections that may be reported at once. After that, the reflector
@@ -90,14 +89,14 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	case protocol.Receive:
 		in := r.receive(ctx)
 		if r.observing.watch != nil && ctx.Err() == nil {
-			received(&r.observing, in, r.events)
+			r.observe(in)
 		}
 		return in, nil
 	case protocol.Replace:
 		return r.replace(a.Version), nil
 	case protocol.Apply:
 		in := r.apply()
-		r.events = nil // handled
+		r.items = nil // handled
 		return in, nil
 	case protocol.Wait:
 		return r.wait(ctx, a)
@@ -112,11 +111,10 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	case protocol.Discard:
 		r.staging.discard()
 	case protocol.Keep:
-		r.staging.keep(r.page)
-		r.page = source.Page[T]{}
+		// The objects of the page are staged already: they arrived one by one.
 	case protocol.Stage:
-		for i := range r.events {
-			r.staging.take(&r.events[i])
+		for i := range r.items {
+			r.staging.take(&r.items[i])
 		}
 	case protocol.StopWatch:
 		if a.Err != nil && r.observing.ended == nil { // a watch keeps an error of its own
@@ -148,37 +146,10 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	return protocol.Input{}, nil
 }
 
-// replace commits the staged list to the store.
-func (r *run[T]) replace(version string) protocol.Input {
-	if r.stream != nil {
-		r.stream.Live()
-	}
-	objects := r.staging.size
-	err := r.staging.commit(version)
-	r.witness = r.staging.newest
-	r.staging.discard()
-	r.status.stored(r.store.ResourceVersion())
-	if err == nil || protocol.Rejected(err) {
-		r.status.current(r.asked)
-	}
-	if r.stream != nil && (err == nil || protocol.Rejected(err)) {
-		defer r.watches()
-	}
-	if err == nil {
-		r.rejected = nil
-	} else {
-		err = r.newError(protocol.OpStore, version, err)
-	}
-	r.observing.endList(objects, err)
-	r.events = nil // handled
-	return protocol.Input{Kind: protocol.Stored, Err: err}
-}
-
 // wait reports a failure and waits for the next attempt, unless the failure is final. It discards
 // the current list, because no list goes on after a failure and the wait may take minutes.
 func (r *run[T]) wait(ctx context.Context, a protocol.Action) (protocol.Input, error) {
 	r.staging.discard()
-	r.page = source.Page[T]{}
 	err := r.wrap(a)
 	r.observing.endList(0, err) // if the protocol aborts it
 	if !a.Passing && !r.retry(err) {
@@ -236,20 +207,51 @@ func (r *KubernetesResourceReflector[T]) report(ctx context.Context, err error) 
 	r.errorHandler(ctx, err)
 }
 
-// close ends the watch and waits for its end.
-func (r *run[T]) close() {
-	unhandled := len(r.events) + len(r.pending)
-	r.pending, r.events = nil, nil
-	if r.stream == nil {
+// failed returns the input for a failed request, or for a list that the store ended. No list goes on
+// after a failure.
+func (r *run[T]) failed(ctx context.Context, op protocol.Op, version string, err error) protocol.Input {
+	failure := r.newError(op, version, err)
+	r.staging.discard()
+	r.observing.failList(ctx, failure)
+	return protocol.Input{Kind: protocol.Failed, Err: failure}
+}
+
+// withCause returns a ProtocolError if the server did not answer in time, and err otherwise.
+func withCause(ctx context.Context, err error) error {
+	if context.Cause(ctx) == protocol.NoAnswer {
+		return &ProtocolError{Reason: string(protocol.NoAnswer), Err: err}
+	}
+	return err
+}
+
+// enter sets the phase for a request. Between polls, which begin and end every few seconds, the phase
+// stays Polling.
+func (r *run[T]) enter(phase Phase) {
+	if !r.protocol.Polling() || r.status.get().Phase != Polling {
+		r.status.enter(phase)
+	}
+}
+
+// watches sets the phase to Watching or Polling. The error of rejected objects stays in the state.
+func (r *run[T]) watches() {
+	phase := Watching
+	if r.protocol.Polling() {
+		phase = Polling
+	}
+	before := r.status.get()
+	if phase == Polling && before.Phase == Polling && before.Err == r.rejected {
 		return
 	}
-	if s, ok := r.stream.(source.Accounting); ok {
-		s.Unhandled(unhandled)
+	if phase == Polling && before.Phase != Polling {
+		r.logger.Info("polling: no versions", zap.Duration("atLeastEvery", protocol.PollInterval))
 	}
-	r.cancelWatch(nil)
-	r.observing.endWatch()
-	if err := r.stream.Close(); err != nil {
-		r.logger.Error("watch may leak a goroutine", zap.String("resourceVersion", r.store.ResourceVersion()), zap.Error(err))
+	failed := before.Err != nil
+	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.NextRetry = phase, r.rejected, 0, time.Time{} })
+	if failed && r.rejected == nil {
+		r.logger.Info("well again", zap.String("resourceVersion", r.store.ResourceVersion()))
 	}
-	r.stream = nil
+}
+
+func (r *run[T]) listOptions() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: r.labelSelector, FieldSelector: r.fieldSelector, ShardSelector: r.shardSelector()}
 }

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 var (
@@ -20,6 +19,25 @@ var (
 	// shards. The server hashes differently from this module, so objects may be missing. The
 	// reflector stops sending the shard selector and filters by itself.
 	ErrShardMismatch = errors.New("server selects other objects than the shard has: everything is asked for, and selected here")
+)
+
+// The reflector always filters by its shards, also if the server claims to do so. A server may be
+// upgraded or restored, and its replicas may disagree.
+
+// Sharding says whether the server or the reflector drops objects outside the reflector's shards:
+// see [WithShard].
+type Sharding string
+
+const (
+	// ShardingUnknown means that the server has sent no evidence yet.
+	ShardingUnknown Sharding = "unknown"
+	// ShardedByServer means that the server said that it filters, or that it has sent only objects
+	// in the shards since the last list began.
+	ShardedByServer Sharding = "server"
+	// ShardedByClient means that the server did not get the selector or ignored it. The server
+	// sends all objects, and the reflector drops those outside the shards, usually before it
+	// decodes them.
+	ShardedByClient Sharding = "client"
 )
 
 // WithShard restricts the reflector to the objects in some shards. All shards must have the same
@@ -41,7 +59,7 @@ func WithShard(shards ...store.Shard) Option {
 			}
 		}
 		if len(shards) > 0 {
-			o.shards = &source.Shards{By: shards[0].By, All: slices.Clone(shards)}
+			o.shards = &stream.Shards{By: shards[0].By, All: slices.Clone(shards)}
 		}
 	})
 }
@@ -110,25 +128,35 @@ func (r *run[T]) learn(inShard, outOfShard int) {
 	}
 }
 
+// objects counts the objects that came.
+type objects struct{ inShard, outOfShard int }
+
+func (o *objects) add(outside bool, n int) {
+	if outside {
+		o.outOfShard += n
+	} else {
+		o.inShard += n
+	}
+}
+
 // learnPage adds a page of a list to the evidence. It returns an error if the server hashes
 // differently.
-func (r *run[T]) learnPage(p *source.Page[T]) error {
+func (r *run[T]) learnPage(p *stream.Page, came objects) error {
 	r.evidence.said = r.evidence.said || p.Sharded
-	r.learn(len(p.Items)+p.Taken+len(p.Held)+len(p.Rejections), p.OutOfShard)
-	if p.Sharded && p.OutOfShard > 0 {
+	r.learn(came.inShard, came.outOfShard)
+	if p.Sharded && came.outOfShard > 0 {
 		r.evidence.mismatched = true
 		return ErrShardMismatch
 	}
 	return nil
 }
 
-// learnEvent adds an event to the evidence, if the event may change the verdict.
-func (r *run[T]) learnEvent(e *source.Event[T]) {
+// learnItem adds an item of a watch to the evidence, if it may change the verdict.
+func (r *run[T]) learnItem(i *stream.Item[T]) {
 	switch {
-	case r.shards == nil || e.Err != nil || e.Type == watch.Bookmark:
-	case e.OutOfShard > 0 && r.evidence.outOfShard == 0:
-		r.learn(0, e.OutOfShard)
-	case e.OutOfShard == 0 && r.evidence.inShard == 0:
+	case i.Kind == stream.Outside && r.evidence.outOfShard == 0:
+		r.learn(0, i.Count)
+	case i.Kind != stream.Outside && r.evidence.inShard == 0:
 		r.learn(1, 0)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
@@ -25,20 +24,26 @@ import (
 // breaking is a client whose lists break off after some items.
 type breaking struct{}
 
-func (breaking) List(_ context.Context, _ metav1.ListOptions, w source.Wants[*corev1.ConfigMap]) (source.Page[*corev1.ConfigMap], error) {
+func (breaking) List(_ context.Context, _ metav1.ListOptions, w stream.Wants[*corev1.ConfigMap]) (stream.Page, error) {
 	for n := range 3 {
-		w.Take(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(n), ResourceVersion: "5"}}, 0)
+		give(w, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(n), ResourceVersion: "5"}})
 	}
-	return source.Page[*corev1.ConfigMap]{}, errors.New("broken off")
+	return stream.Page{}, errors.New("broken off")
 }
 
-func (breaking) Watch(context.Context, metav1.ListOptions, source.Wants[*corev1.ConfigMap]) (source.Stream[*corev1.ConfigMap], error) {
-	return &source.ClientStream[*corev1.ConfigMap]{Watch: watch.NewFake()}, nil
+// give passes on an item of a list.
+func give(w stream.Wants[*corev1.ConfigMap], object *corev1.ConfigMap) {
+	item := itemOf[*corev1.ConfigMap](added(object))
+	w.Take(&item)
+}
+
+func (breaking) Watch(context.Context, metav1.ListOptions, stream.Wants[*corev1.ConfigMap]) (stream.Items[*corev1.ConfigMap], error) {
+	return &adaptedWatch[*corev1.ConfigMap]{watch: watch.NewFake()}, nil
 }
 
 func (breaking) Check() error { return nil }
 
-func (breaking) About() source.About { return source.About{} }
+func (breaking) About() stream.About { return stream.About{} }
 
 // The next attempt may be minutes away.
 func TestNothingIsKeptOfAListThatBrokeOff(t *testing.T) {
@@ -54,7 +59,8 @@ func TestNothingIsKeptOfAWatchListWhileItsFailureIsWaitedFor(t *testing.T) {
 	c := store.New(store.ObjectKey[*corev1.ConfigMap])
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, c)}
 	r.staging.to = c
-	r.staging.take(&source.Event[*corev1.ConfigMap]{Type: watch.Added, Object: configMap("a", "u", "5")})
+	item := itemOf[*corev1.ConfigMap](added(configMap("a", "u", "5")))
+	r.staging.take(&item)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	streaming := protocol.New(protocol.Options{WatchLists: true})
@@ -76,16 +82,16 @@ type refuser struct {
 	selectors []string // that were asked for
 }
 
-func (c *refuser) List(_ context.Context, opts metav1.ListOptions, w source.Wants[*corev1.ConfigMap]) (source.Page[*corev1.ConfigMap], error) {
+func (c *refuser) List(_ context.Context, opts metav1.ListOptions, w stream.Wants[*corev1.ConfigMap]) (stream.Page, error) {
 	c.selectors = append(c.selectors, opts.ShardSelector)
 	if opts.ShardSelector == "" {
-		w.Take(configMap("a", "u", "1"), 0)
-		return source.Page[*corev1.ConfigMap]{Taken: 1, ResourceVersion: "4"}, nil
+		give(w, configMap("a", "u", "1"))
+		return stream.Page{Version: "4"}, nil
 	}
 	if c.passes {
-		w.Take(configMap("b", "v", "2"), 0)
+		give(w, configMap("b", "v", "2"))
 	}
-	return source.Page[*corev1.ConfigMap]{}, apierrors.NewBadRequest("unknown parameter")
+	return stream.Page{}, apierrors.NewBadRequest("unknown parameter")
 }
 
 func TestRefusedListIsAskedForAgainUnlessSomethingOfItCame(t *testing.T) {
@@ -110,32 +116,37 @@ func TestRefusedListIsAskedForAgainUnlessSomethingOfItCame(t *testing.T) {
 	}
 }
 
+// outside is the item of an object outside of the shards.
+func outside(version string) stream.Item[*corev1.ConfigMap] {
+	return stream.Item[*corev1.ConfigMap]{Kind: stream.Outside, Count: 1, Version: version, Write: store.Write[*corev1.ConfigMap]{Type: store.Addition}}
+}
+
 func TestLastEventOfAWatchListCounts(t *testing.T) {
-	object := func(kind watch.EventType, name, version string) source.Event[*corev1.ConfigMap] {
-		return source.Event[*corev1.ConfigMap]{Type: kind, Object: configMap(name, "u "+name, version), ResourceVersion: version}
+	object := func(kind watch.EventType, name, version string) stream.Item[*corev1.ConfigMap] {
+		return itemOf[*corev1.ConfigMap](watch.Event{Type: kind, Object: configMap(name, "u "+name, version)})
 	}
-	bad := func(kind watch.EventType, name, version string) source.Event[*corev1.ConfigMap] {
+	bad := func(kind watch.EventType, name, version string) stream.Item[*corev1.ConfigMap] {
 		return undecodable(kind, name, "u "+name, version)
 	}
-	held := source.Event[*corev1.ConfigMap]{Type: watch.Added, Held: []store.Key{{Namespace: "ns", Name: "a"}}}
+	held := stream.Item[*corev1.ConfigMap]{Kind: stream.Unchanged, Keys: []store.Key{{Namespace: "ns", Name: "a"}}}
 	for name, tc := range map[string]struct {
-		events []source.Event[*corev1.ConfigMap]
+		events []stream.Item[*corev1.ConfigMap]
 		want   string
 		size   int
 		lacks  int
 	}{
-		"held":                              {[]source.Event[*corev1.ConfigMap]{held}, "a@1", 1, 0},
-		"held, then changed":                {[]source.Event[*corev1.ConfigMap]{held, object(watch.Modified, "a", "2")}, "a@2", 1, 0},
-		"held, then deleted":                {[]source.Event[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2")}, "", 0, 0},
-		"held, then deleted, undecodable":   {[]source.Event[*corev1.ConfigMap]{held, bad(watch.Deleted, "a", "2")}, "", 0, 0},
-		"held, then undecodable":            {[]source.Event[*corev1.ConfigMap]{held, bad(watch.Modified, "a", "2")}, "a@1", 2, 1},
-		"new, then deleted":                 {[]source.Event[*corev1.ConfigMap]{object(watch.Added, "b", "2"), object(watch.Deleted, "b", "3")}, "", 0, 0},
-		"deleted, then new":                 {[]source.Event[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2"), object(watch.Added, "a", "3")}, "a@3", 1, 0},
-		"undecodable, then changed":         {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), object(watch.Modified, "a", "3")}, "a@3", 1, 0},
-		"undecodable, then deleted":         {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), bad(watch.Deleted, "a", "3")}, "", 0, 0},
-		"deleted, and never seen":           {[]source.Event[*corev1.ConfigMap]{object(watch.Deleted, "b", "2")}, "", 0, 0},
-		"of another shard":                  {[]source.Event[*corev1.ConfigMap]{held, {Type: watch.Added, OutOfShard: 1, ResourceVersion: "2"}}, "a@1", 1, 0},
-		"undecodable ones without any name": {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "", "2"), bad(watch.Deleted, "", "3")}, "", 2, 2},
+		"held":                              {[]stream.Item[*corev1.ConfigMap]{held}, "a@1", 1, 0},
+		"held, then changed":                {[]stream.Item[*corev1.ConfigMap]{held, object(watch.Modified, "a", "2")}, "a@2", 1, 0},
+		"held, then deleted":                {[]stream.Item[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2")}, "", 0, 0},
+		"held, then deleted, undecodable":   {[]stream.Item[*corev1.ConfigMap]{held, bad(watch.Deleted, "a", "2")}, "", 0, 0},
+		"held, then undecodable":            {[]stream.Item[*corev1.ConfigMap]{held, bad(watch.Modified, "a", "2")}, "a@1", 2, 1},
+		"new, then deleted":                 {[]stream.Item[*corev1.ConfigMap]{object(watch.Added, "b", "2"), object(watch.Deleted, "b", "3")}, "", 0, 0},
+		"deleted, then new":                 {[]stream.Item[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2"), object(watch.Added, "a", "3")}, "a@3", 1, 0},
+		"undecodable, then changed":         {[]stream.Item[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), object(watch.Modified, "a", "3")}, "a@3", 1, 0},
+		"undecodable, then deleted":         {[]stream.Item[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), bad(watch.Deleted, "a", "3")}, "", 0, 0},
+		"deleted, and never seen":           {[]stream.Item[*corev1.ConfigMap]{object(watch.Deleted, "b", "2")}, "", 0, 0},
+		"of another shard":                  {[]stream.Item[*corev1.ConfigMap]{held, outside("2")}, "a@1", 1, 0},
+		"undecodable ones without any name": {[]stream.Item[*corev1.ConfigMap]{bad(watch.Added, "", "2"), bad(watch.Deleted, "", "3")}, "", 2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()
@@ -163,7 +174,8 @@ func TestFewUndecodableObjectsWithoutNameAndUIDAreTaken(t *testing.T) {
 	s := newStore()
 	staged := staging[*corev1.ConfigMap]{to: s}
 	for range 3 * stream.MaxDetailed {
-		staged.take(&source.Event[*corev1.ConfigMap]{Type: watch.Added, Rejection: &store.Rejection{Err: errUndecodable}})
+		item := undecodable(watch.Added, "", "", "")
+		staged.take(&item)
 	}
 	assert.Equal(t, stream.MaxDetailed, staged.size)
 	var rejected *store.RejectedError
@@ -172,34 +184,34 @@ func TestFewUndecodableObjectsWithoutNameAndUIDAreTaken(t *testing.T) {
 }
 
 func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
-	change := func(kind watch.EventType, name, version string) source.Event[*corev1.ConfigMap] {
-		return source.Event[*corev1.ConfigMap]{Type: kind, Object: configMap(name, "u "+name, version), ResourceVersion: version}
+	change := func(kind watch.EventType, name, version string) stream.Item[*corev1.ConfigMap] {
+		return itemOf[*corev1.ConfigMap](watch.Event{Type: kind, Object: configMap(name, "u "+name, version)})
 	}
-	other := source.Event[*corev1.ConfigMap]{Type: watch.Added, OutOfShard: 1, ResourceVersion: "20"}
-	marked := source.Event[*corev1.ConfigMap]{Type: watch.Bookmark, ResourceVersion: "21"}
+	other := outside("20")
+	marked := stream.Item[*corev1.ConfigMap]{Kind: stream.Mark, Version: "21"}
 	for name, tc := range map[string]struct {
-		events        []source.Event[*corev1.ConfigMap]
+		events        []stream.Item[*corev1.ConfigMap]
 		want, version string
 		commits       int
 		rejects       bool
 	}{
-		"changes":                    {[]source.Event[*corev1.ConfigMap]{change(watch.Modified, "a", "11"), change(watch.Added, "b", "12")}, "a@11 b@12", "12", 1, false},
-		"a deletion":                 {[]source.Event[*corev1.ConfigMap]{change(watch.Deleted, "a", "11")}, "", "11", 1, false},
-		"one of another shard last":  {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), other}, "a@1 b@12", "20", 1, false},
-		"one of another shard first": {[]source.Event[*corev1.ConfigMap]{other, change(watch.Added, "b", "22")}, "a@1 b@22", "22", 1, false},
-		"of other shards":            {[]source.Event[*corev1.ConfigMap]{{Type: watch.Added, OutOfShard: 1, ResourceVersion: "14"}, other}, "a@1", "20", 1, false},
-		"a bookmark":                 {[]source.Event[*corev1.ConfigMap]{marked}, "a@1", "21", 1, false},
-		"without a version":          {[]source.Event[*corev1.ConfigMap]{{Type: watch.Bookmark}}, "a@1", "10", 0, false},
-		"undecodable":                {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), undecodable(watch.Modified, "a", "u a", "13"), other}, "a@1 b@12", "12", 1, true},
-		"undecodable, alone":         {[]source.Event[*corev1.ConfigMap]{undecodable(watch.Modified, "a", "u a", "13")}, "a@1", "10", 0, true},
-		"an undecodable deletion":    {[]source.Event[*corev1.ConfigMap]{undecodable(watch.Deleted, "a", "u a", "11")}, "", "11", 1, false},
+		"changes":                    {[]stream.Item[*corev1.ConfigMap]{change(watch.Modified, "a", "11"), change(watch.Added, "b", "12")}, "a@11 b@12", "12", 1, false},
+		"a deletion":                 {[]stream.Item[*corev1.ConfigMap]{change(watch.Deleted, "a", "11")}, "", "11", 1, false},
+		"one of another shard last":  {[]stream.Item[*corev1.ConfigMap]{change(watch.Added, "b", "12"), other}, "a@1 b@12", "20", 1, false},
+		"one of another shard first": {[]stream.Item[*corev1.ConfigMap]{other, change(watch.Added, "b", "22")}, "a@1 b@22", "22", 1, false},
+		"of other shards":            {[]stream.Item[*corev1.ConfigMap]{outside("14"), other}, "a@1", "20", 1, false},
+		"a bookmark":                 {[]stream.Item[*corev1.ConfigMap]{marked}, "a@1", "21", 1, false},
+		"without a version":          {[]stream.Item[*corev1.ConfigMap]{{Kind: stream.Mark}}, "a@1", "10", 0, false},
+		"undecodable":                {[]stream.Item[*corev1.ConfigMap]{change(watch.Added, "b", "12"), undecodable(watch.Modified, "a", "u a", "13"), other}, "a@1 b@12", "12", 1, true},
+		"undecodable, alone":         {[]stream.Item[*corev1.ConfigMap]{undecodable(watch.Modified, "a", "u a", "13")}, "a@1", "10", 0, true},
+		"an undecodable deletion":    {[]stream.Item[*corev1.ConfigMap]{undecodable(watch.Deleted, "a", "u a", "11")}, "", "11", 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()
 			require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u a", "1")}, "10"))
 			c := &commits{}
 			defer s.Follow(c)()
-			r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s), events: tc.events}
+			r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s), items: tc.events}
 			r.batch, r.batching = decorate.Begin(r.store, false)
 			require.True(t, r.batching)
 			err := r.apply().Err
@@ -249,17 +261,17 @@ func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s)}
 	r.batch, r.batching = decorate.Begin(r.store, false)
 	require.False(t, r.batching)
-	r.pending = []source.Event[*corev1.ConfigMap]{
-		{Type: watch.Added, Object: configMap("a", "u", "11"), ResourceVersion: "11"},
-		{Type: watch.Modified, Object: configMap("a", "u", "12"), ResourceVersion: "12"},
-		{Type: watch.Deleted, Object: configMap("a", "u", "13"), ResourceVersion: "13"},
-		{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "15"},
+	r.pending = []stream.Item[*corev1.ConfigMap]{
+		itemOf[*corev1.ConfigMap](added(configMap("a", "u", "11"))),
+		itemOf[*corev1.ConfigMap](modified(configMap("a", "u", "12"))),
+		itemOf[*corev1.ConfigMap](deleted(configMap("a", "u", "13"))),
+		outside("15"),
 		undecodable(watch.Deleted, "c", "v", "16"),
-		{Type: watch.Bookmark, ResourceVersion: "17"},
+		{Kind: stream.Mark, Version: "17"},
 	}
 	for len(r.pending) > 0 {
 		r.takePending()
-		require.Len(t, r.events, 1)
+		require.Len(t, r.items, 1)
 		require.NoError(t, r.apply().Err)
 	}
 	assert.Equal(t, []string{

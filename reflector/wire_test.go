@@ -228,7 +228,6 @@ func TestResourceOptions(t *testing.T) {
 		objects := list(t)
 		assert.True(t, shares(objects))
 		assert.False(t, shares(list(t, client.WithoutInterning())))
-		assert.True(t, shares(list(t, client.WithoutInterning(), client.Intern[map[string]string]())))
 		assert.NotEmpty(t, objects[0].ManagedFields)
 		assert.Empty(t, list(t, client.WithoutManagedFields())[0].ManagedFields)
 

@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"internal/masking":   {},
 
 	"reflector/mapper": {},
-	"reflector/client": {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source"},
+	"reflector/client": {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol"},
 	"reflector/record": {"store"},
 	"controller/reconcile": {
 		"store", "eventqueue", "reflector", "informer", "controller", "internal/failure", "internal/wire", "internal/wire/decode",
@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"controller/recorder": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 	"controller/write": {
 		"store", "internal/wire", "internal/wire/decode", "internal/wire/stream",
-		"reflector/client", "reflector/internal/protocol", "reflector/internal/source",
+		"reflector/client", "reflector/internal/protocol",
 	},
 	"controller/manager": {
 		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "informer/ondemand", "internal/byreference", "controller", "internal/failure", "controller/reconcile", "controller/leader",
@@ -69,10 +69,9 @@ func init() {
 	allowed["informer/ondemand"] = []string{"store", "internal/byreference"}
 	allowed["reflector/internal/protocol"] = []string{"store"}
 	allowed["internal/wire/stream"] = []string{"store", "internal/wire", "internal/wire/decode"}
-	allowed["reflector/internal/source"] = []string{"store", "internal/wire", "internal/wire/decode", "internal/wire/stream"}
 	for name, below := range allowed {
 		if name == "reflector" || slices.Contains(below, "reflector") {
-			below = append(below, "store/decorate", "internal/wire/stream", "reflector/client", "reflector/internal/protocol", "reflector/internal/source")
+			below = append(below, "store/decorate", "internal/wire/stream", "reflector/client", "reflector/internal/protocol")
 			allowed[name] = below
 		}
 		// Reconcilers wait for their own writes.

@@ -8,11 +8,6 @@ import (
 // Identity is the identity and version of an object. Its slices point into the input bytes.
 type Identity struct{ UID, ResourceVersion, Namespace, Name []byte }
 
-// complete reports whether an identity has what every stored object of an API server has.
-func (id *Identity) complete() bool {
-	return len(id.UID) > 0 && len(id.ResourceVersion) > 0 && len(id.Name) > 0
-}
-
 // Peek reads the identity of an object from its bytes in a [Frame]. It returns false if anything is
 // unusual, for example without a UID, a resource version or a name.
 func Peek(format Format, object []byte) (Identity, bool) {
@@ -58,8 +53,8 @@ func Look(format Format, object []byte, withoutManagedFields bool) (o Outline, o
 	} else {
 		ok = o.lookJSON(withoutManagedFields)
 	}
-	if !ok || !o.complete() {
-		o.Identity = Identity{}
+	if !ok || len(o.UID) == 0 || len(o.ResourceVersion) == 0 || len(o.Name) == 0 {
+		o.Identity = Identity{} // every stored object of an API server has the three
 		return o, false
 	}
 	return o, true
@@ -151,7 +146,18 @@ func (o *Outline) lookMetadata(at int, withoutManagedFields bool) bool {
 			return false
 		}
 		end := len(o.object) - len(rest) + n
-		if part := o.member(name); part != nil {
+		var part *[]byte
+		switch string(name) {
+		case "name":
+			part = &o.Name
+		case "namespace":
+			part = &o.Namespace
+		case "uid":
+			part = &o.UID
+		case "resourceVersion":
+			part = &o.ResourceVersion
+		}
+		if part != nil {
 			if rest[0] != '"' || *part != nil || !isPlain(rest[1:n-1]) {
 				return false
 			}
@@ -232,7 +238,18 @@ func (o *Outline) lookProtobuf(withoutManagedFields bool) bool {
 		if err != nil {
 			return false
 		}
-		if part := o.field(f.Number); part != nil {
+		var part *[]byte
+		switch f.Number {
+		case 1:
+			part = &o.Name
+		case 3:
+			part = &o.Namespace
+		case 5:
+			part = &o.UID
+		case 6:
+			part = &o.ResourceVersion
+		}
+		if part != nil {
 			if f.Type != bytesType {
 				return false
 			}
@@ -252,34 +269,4 @@ func (o *Outline) lookProtobuf(withoutManagedFields bool) bool {
 		o.skip(managed.from, managed.to)
 	}
 	return true
-}
-
-// field returns the part of the identity for a field of a protobuf ObjectMeta.
-func (id *Identity) field(number int) *[]byte {
-	switch number {
-	case 1:
-		return &id.Name
-	case 3:
-		return &id.Namespace
-	case 5:
-		return &id.UID
-	case 6:
-		return &id.ResourceVersion
-	}
-	return nil
-}
-
-// member returns the part of the identity for a member of a JSON ObjectMeta.
-func (id *Identity) member(name []byte) *[]byte {
-	switch string(name) {
-	case "name":
-		return &id.Name
-	case "namespace":
-		return &id.Namespace
-	case "uid":
-		return &id.UID
-	case "resourceVersion":
-		return &id.ResourceVersion
-	}
-	return nil
 }

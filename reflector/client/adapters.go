@@ -3,7 +3,7 @@ package client
 import (
 	"context"
 
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,11 +23,11 @@ type ListWatcher[L any] interface {
 //	reflector.New(client.Dynamic(client.Resource(gvr).Namespace("default")), objects)
 //
 // If client is nil, Run returns [reflector.ErrNoClient].
-func Dynamic(client dynamic.ResourceInterface) source.Client[*unstructured.Unstructured, *unstructured.UnstructuredList] {
-	if source.IsNil(client) {
+func Dynamic(client dynamic.ResourceInterface) *Adapter[*unstructured.Unstructured, *unstructured.UnstructuredList] {
+	if stream.IsNil(client) {
 		return nil
 	}
-	return adapted[*unstructured.Unstructured, *unstructured.UnstructuredList]{client, client}
+	return &Adapter[*unstructured.Unstructured, *unstructured.UnstructuredList]{client, client}
 }
 
 // Metadata adapts a client of client-go's metadata package to a [reflector.Client]. It works with
@@ -36,11 +36,11 @@ func Dynamic(client dynamic.ResourceInterface) source.Client[*unstructured.Unstr
 //	reflector.New(client.Metadata(client.Resource(gvr).Namespace("default")), objects)
 //
 // If client is nil, Run returns [reflector.ErrNoClient].
-func Metadata(client metadata.ResourceInterface) source.Client[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList] {
-	if source.IsNil(client) {
+func Metadata(client metadata.ResourceInterface) *Adapter[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList] {
+	if stream.IsNil(client) {
 		return nil
 	}
-	return adapted[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList]{client, client}
+	return &Adapter[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList]{client, client}
 }
 
 // ListWatch adapts a client without a Get method to a [reflector.Client]. Such a client does not
@@ -50,11 +50,11 @@ func Metadata(client metadata.ResourceInterface) source.Client[*metav1.PartialOb
 //
 // If client is nil, Run returns [reflector.ErrNoClient]. If L is not a list of T, Run returns a
 // [*reflector.ListTypeError].
-func ListWatch[T source.Object, L any](client ListWatcher[L]) source.Client[T, L] {
-	if source.IsNil(client) {
+func ListWatch[T stream.Object, L any](client ListWatcher[L]) *Adapter[T, L] {
+	if stream.IsNil(client) {
 		return nil
 	}
-	return adapted[T, L]{client, nil}
+	return &Adapter[T, L]{client, nil}
 }
 
 // getter is the Get of client-go's dynamic and metadata clients.
@@ -62,23 +62,35 @@ type getter[T any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions, subresources ...string) (T, error)
 }
 
-// adapted is a client of client-go with the methods of a [reflector.Client].
-type adapted[T source.Object, L any] struct {
-	ListWatcher[L]
-	of getter[T] // nil if the client has no Get
+// Adapter is a client of client-go with the methods of a [reflector.Client]. Create one with [Dynamic],
+// [Metadata] or [ListWatch].
+type Adapter[T stream.Object, L any] struct {
+	of     ListWatcher[L]
+	single getter[T] // nil if the client has no Get
 }
 
-func (a adapted[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (object T, err error) {
-	if a.of == nil {
-		return object, source.ErrNoGet
+// Get returns an object, if the client has a Get.
+func (a *Adapter[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (object T, err error) {
+	if a.single == nil {
+		return object, stream.ErrNoGet
 	}
-	return a.of.Get(ctx, name, opts)
+	return a.single.Get(ctx, name, opts)
 }
 
-// GetIn implements [source.GetterIn], if the client makes clients of namespaces, as the dynamic and the
+// List lists the objects.
+func (a *Adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions) (L, error) {
+	return a.of.List(ctx, opts)
+}
+
+// Watch watches the objects.
+func (a *Adapter[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return a.of.Watch(ctx, opts)
+}
+
+// GetIn returns an object of a namespace, if the client makes clients of namespaces, as the dynamic and the
 // metadata client of a resource do. A wrapper of one may hide in which namespace its Get looks.
-func (a adapted[T, L]) GetIn(ctx context.Context, namespace, name string) (object T, err error) {
-	of := a.of
+func (a *Adapter[T, L]) GetIn(ctx context.Context, namespace, name string) (object T, err error) {
+	of := a.single
 	if namespace != "" {
 		var in any
 		switch all := any(of).(type) {
@@ -90,12 +102,12 @@ func (a adapted[T, L]) GetIn(ctx context.Context, namespace, name string) (objec
 		of, _ = in.(getter[T])
 	}
 	if of == nil {
-		return object, source.ErrNoGet
+		return object, stream.ErrNoGet
 	}
 	return of.Get(ctx, name, metav1.GetOptions{})
 }
 
 // IsWatchListSemanticsUnSupported returns the answer of the adapted client.
-func (a adapted[T, L]) IsWatchListSemanticsUnSupported() bool {
-	return !source.CanStream(a.ListWatcher)
+func (a *Adapter[T, L]) IsWatchListSemanticsUnSupported() bool {
+	return !stream.CanStream(a.of)
 }

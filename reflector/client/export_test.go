@@ -1,18 +1,18 @@
 package client
 
 import (
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 )
 
 // MaxAnswers is for the test of the bound.
 const MaxAnswers = maxAnswers
 
 // Remember adds an answer.
-func Remember[T source.Object](r *Resource[T], name string, written T) {
+func Remember[T stream.Object](r *Resource[T], name string, written T) {
 	r.answers.add(digest(name), answerOf(digest(), written))
 }
 
 // Remembered returns the number of answers.
-func Remembered[T source.Object](r *Resource[T]) int {
+func Remembered[T stream.Object](r *Resource[T]) int {
 	return len(r.answers.recent) + len(r.answers.old)
 }

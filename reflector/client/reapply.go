@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -24,7 +24,7 @@ import (
 // Do not change the object that Reapply returns: it may be held, which the cache and all its readers
 // share.
 func (r *Resource[T]) Reapply(ctx context.Context, held, object T, opts metav1.ApplyOptions, subresources ...string) (T, error) {
-	if r == nil || source.IsNil(object) || len(opts.DryRun) > 0 {
+	if r == nil || stream.IsNil(object) || len(opts.DryRun) > 0 {
 		return r.Apply(ctx, object, opts, subresources...)
 	}
 	data, err := r.encode(object)
@@ -33,7 +33,7 @@ func (r *Resource[T]) Reapply(ctx context.Context, held, object T, opts metav1.A
 	}
 	target := digest(cmp.Or(object.GetNamespace(), r.namespace), object.GetName(), opts.FieldManager, subresources)
 	intent := digest(data, opts)
-	if !source.IsNil(held) && held.GetUID() != "" && held.GetResourceVersion() != "" && r.answers.has(target, answerOf(intent, held)) {
+	if !stream.IsNil(held) && held.GetUID() != "" && held.GetResourceVersion() != "" && r.answers.has(target, answerOf(intent, held)) {
 		return held, nil
 	}
 	// If no answer comes, the object may be in a state that neither held nor what is remembered shows.

@@ -13,7 +13,6 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -117,7 +116,7 @@ func (r *Resource[T]) relearn(ctx context.Context) {
 // missed discards what the Resource knows about the kind if err says that the server does not know
 // the resource.
 func (r *Resource[T]) missed(resource string, err error) {
-	if !source.IsResourceMissing(err) {
+	if !stream.IsResourceMissing(err) {
 		return
 	}
 	r.expected.learned.kind.Store(nil)
@@ -134,7 +133,7 @@ func (r *Resource[T]) failedOne(resource, namespace string, err error) error {
 	if isOfAnotherKind(err) {
 		r.expected.learned.doubts.Add(1)
 	}
-	if r.finder == nil && namespace == "" && source.IsResourceMissing(err) {
+	if r.finder == nil && namespace == "" && stream.IsResourceMissing(err) {
 		return fmt.Errorf("%w: server does not know the resource without a namespace: %v", ErrNoNamespace, err)
 	}
 	return err
@@ -235,7 +234,7 @@ func (r *Resource[T]) reader() *stream.Reader[T] {
 		Resource: r.name, Type: r.codec.Type().String(),
 		Unknown:              r.options.unknown,
 		NewDecoder:           func(report func(error)) *decode.Decoder[T] { return r.newDecoder(report) },
-		WithoutManagedFields: r.codec.DropsManagedFields(), MaxObjectBytes: r.options.maxObjectBytes, Decoders: r.options.decoders, Pool: r.decoders,
+		WithoutManagedFields: r.codec.DropsManagedFields(), MaxObjectBytes: r.options.maxObjectBytes, Pool: r.decoders,
 		CheckKind: r.expected.check, CheckList: r.expected.checkList, CheckNamespace: r.checkNamespace,
 	}
 }
@@ -266,17 +265,17 @@ func (r *Resource[T]) newDecoder(report func(error), further ...decode.Option) *
 }
 
 // list reads a page of objects.
-func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], wire.ListMeta, error) {
+func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w stream.Wants[T]) (wire.ListMeta, error) {
 	a, err := r.open(ctx, &opts)
 	if err != nil {
-		return source.Page[T]{}, wire.ListMeta{}, err
+		return wire.ListMeta{}, err
 	}
 	defer a.Close()
-	return r.reader().List(a, w.Skip(), w.Take)
+	return r.reader().List(a, w)
 }
 
 // watch opens a watch.
-func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (*stream.Watch[T], error) {
+func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w stream.Wants[T]) (*stream.Watch[T], error) {
 	opts.Watch = true
 	ctx, cancel := context.WithCancel(ctx)
 	a, err := r.openWatch(ctx, cancel, &opts)
@@ -285,7 +284,7 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w sour
 		return nil, err
 	}
 	watchList := opts.SendInitialEvents != nil && *opts.SendInitialEvents
-	return r.reader().Watch(ctx, cancel, a, watchList, w.Skip()), nil
+	return r.reader().Watch(ctx, cancel, a, watchList, w), nil
 }
 
 // openWatch sends the request for a watch, and ends it if no answer begins within the timeout of the

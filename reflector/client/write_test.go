@@ -145,7 +145,7 @@ func TestObjectOfGetAndOfWritesSharesNothing(t *testing.T) {
 		config := serveBuckets(t).Config()
 		other, err := client.ForType[metav1.Object](config, buckets, &unstructured.Unstructured{}, client.WithKind(bucketKind))
 		require.NoError(t, err)
-		all, err := client.ForType[metav1.Object](config, buckets, &unstructured.Unstructured{}, client.WithKind(bucketKind), client.Intern[map[string]any]())
+		all, err := client.ForType[metav1.Object](config, buckets, &unstructured.Unstructured{}, client.WithKind(bucketKind))
 		require.NoError(t, err)
 		sharesNothing(t, other.In("ns"), all.In("ns"), func(name string) metav1.Object {
 			return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{

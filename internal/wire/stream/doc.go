@@ -1,20 +1,24 @@
-// Package stream turns the responses of an API server into objects: the pages of lists and the
-// events of watches.
+// Package stream is between a client and a reflector. A [Source] lists pages and opens watches, and
+// delivers both as [Item] values, one for each change. A client that decodes objects itself has a
+// [Reader]; package reflector adapts every other client.
 //
-// A [Reader] reads the responses for one resource. It decodes objects one by one while the bytes
+// A Reader reads the responses for one resource. It decodes objects one by one while the bytes
 // arrive, on several goroutines if one cannot keep up, and keeps their order. It skips objects that
-// the caller already holds and objects outside the caller's shards: see [Skip]. It reports each
+// the caller already holds and objects outside the caller's shards: see [Wants]. It reports each
 // object that it cannot decode, with its key, and goes on with the others.
 //
 // The data flows through these types:
 //
 //	Response   the body, its format, and the request for errors
-//	Frames     the undecoded events of a watch
 //	gate       removes the added objects of a watch-list that the caller holds
 //	pipeline   distributes frames to decoders and keeps the order of their results
 //	decoder    decodes an object, and checks its kind and namespace
-//	Page       the result of a list
-//	Watch      delivers the events of a watch as [Event] values
+//	Item       what the object means for the store
+//	Watch      delivers the items of a watch; list those of a page
 //
-// The package sends no requests, and knows no store, no reflector and no protocol.
+// The package sends no requests, and knows no reflector and no protocol.
+//
+// # Code
+//
+// Read item.go and source.go first, then watch.go, which has the way of an event, and list.go.
 package stream

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -42,22 +42,43 @@ func configMapReader(t *testing.T) *Reader[*corev1.ConfigMap] {
 	return readerOf[*corev1.ConfigMap](t)
 }
 
-// readItems reads a list of ConfigMaps.
-func readItems(t *testing.T, body string, skip Skip, take func(*corev1.ConfigMap, uint64)) (reading[*corev1.ConfigMap], error) {
-	return configMapReader(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, skip, take)
+// taken are the items of a list.
+type taken struct {
+	objects   []*corev1.ConfigMap
+	unchanged []store.Key
+	undecoded []store.Key
+	outside   int
+}
+
+// readList reads a list of ConfigMaps.
+func readList(r *Reader[*corev1.ConfigMap], body io.Reader, w Wants[*corev1.ConfigMap]) (all taken, err error) {
+	w.Take = func(i *Item[*corev1.ConfigMap]) {
+		switch {
+		case i.Kind == Unchanged:
+			all.unchanged = append(all.unchanged, i.Keys...)
+		case i.Kind == Outside:
+			all.outside += i.Count
+		case i.Write.Err != nil:
+			all.undecoded = append(all.undecoded, i.Write.Key)
+		default:
+			all.objects = append(all.objects, i.Write.Object)
+		}
+	}
+	_, err = r.List(&Response{ContentType: "application/json", Body: io.NopCloser(body)}, w)
+	return all, err
 }
 
 // watchBody reads a watch from a body of JSON until ctx ends.
-func watchBody[T Object](ctx context.Context, t *testing.T, body io.ReadCloser, initial bool, skip Skip) *Watch[T] {
+func watchBody[T Object](ctx context.Context, t *testing.T, body io.ReadCloser, initial bool, w Wants[T]) *Watch[T] {
 	r := readerOf[T](t)
 	response := &Response{ContentType: "application/json", Body: body}
 	ctx, cancel := context.WithCancel(ctx)
-	return r.Watch(ctx, cancel, response, initial, skip)
+	return r.Watch(ctx, cancel, response, initial, w)
 }
 
 // watchList reads a watch-list of ConfigMaps.
 func watchList(ctx context.Context, t *testing.T, body io.ReadCloser, holds HoldsFunc) *Watch[*corev1.ConfigMap] {
-	return watchBody[*corev1.ConfigMap](ctx, t, body, true, Skip{Holds: holds})
+	return watchBody[*corev1.ConfigMap](ctx, t, body, true, Wants[*corev1.ConfigMap]{Holds: holds})
 }
 
 // text is a body that arrives at once.

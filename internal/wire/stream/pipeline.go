@@ -43,19 +43,6 @@ func (p *part[R]) isDone() bool {
 	}
 }
 
-// wait waits for the result. It returns false if the channel or is closed first.
-func (p *part[R]) wait(or <-chan struct{}) bool {
-	if p.done == nil {
-		return true
-	}
-	select {
-	case <-p.done:
-		return true
-	case <-or:
-		return false
-	}
-}
-
 // pipeline decodes frames on several goroutines. One goroutine, the reader, cuts the input into
 // frames. The parts that add returns have the order of the frames. The reader also decodes if it
 // has no helpers or they cannot keep up. Without helpers, a pipeline only calls decode.
@@ -86,13 +73,9 @@ type pool[D any] interface {
 	put(D)
 }
 
-// newPipeline returns a pipeline with at most the given number of decoders; 0 means one for each
-// processor.
-func newPipeline[D, R any](from pool[D], decoders int, eager bool, decode func(D, *R, *wire.Batch)) *pipeline[D, R] {
-	if decoders <= 0 {
-		decoders = runtime.GOMAXPROCS(0)
-	}
-	return &pipeline[D, R]{pool: from, decode: decode, eager: eager, own: from.get(), helpers: decoders - 1}
+// newPipeline returns a pipeline with at most one decoder for each processor.
+func newPipeline[D, R any](from pool[D], eager bool, decode func(D, *R, *wire.Batch)) *pipeline[D, R] {
+	return &pipeline[D, R]{pool: from, decode: decode, eager: eager, own: from.get(), helpers: runtime.GOMAXPROCS(0) - 1}
 }
 
 // add queues the next batch. It returns the new part for the batch, or nil if the batch went into

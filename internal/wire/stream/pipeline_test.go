@@ -32,6 +32,13 @@ type numbers struct{}
 func (numbers) get() *int { return new(int) }
 func (numbers) put(*int)  {}
 
+// wait waits for the result of a part.
+func wait[R any](p *part[R]) {
+	if p.done != nil {
+		<-p.done
+	}
+}
+
 // slow is a decode function that waits a second for each frame, and notes how many wait.
 type slow struct {
 	mu         sync.Mutex
@@ -56,26 +63,26 @@ func (s *slow) decode(d *int, into *[]string, batch *wire.Batch) {
 }
 
 func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
-	processors(t, 4)
 	for name, tc := range map[string]struct {
-		decoders int
-		eager    bool
-		size     int
-		most     int
-		atMost   time.Duration
-		atLeast  time.Duration
+		processors int
+		eager      bool
+		size       int
+		most       int
+		atMost     time.Duration
+		atLeast    time.Duration
 	}{
-		"all processors":          {0, true, partSize, 4, 12 * time.Second, 10 * time.Second},
-		"for a list":              {0, false, partSize, 4, 12 * time.Second, 10 * time.Second},
-		"no more than were asked": {2, true, partSize, 2, 21 * time.Second, 20 * time.Second},
-		"one":                     {1, true, partSize, 1, 40 * time.Second, 40 * time.Second},
-		"small ones together":     {0, false, partSize / 4, 4, 16 * time.Second, 10 * time.Second},
+		"all processors":      {4, true, partSize, 4, 12 * time.Second, 10 * time.Second},
+		"for a list":          {4, false, partSize, 4, 12 * time.Second, 10 * time.Second},
+		"two":                 {2, true, partSize, 2, 21 * time.Second, 20 * time.Second},
+		"one":                 {1, true, partSize, 1, 40 * time.Second, 40 * time.Second},
+		"small ones together": {4, false, partSize / 4, 4, 16 * time.Second, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
+			processors(t, tc.processors)
 			synctest.Test(t, func(t *testing.T) {
 				const frames = 40
 				work := &slow{}
-				l := newPipeline(numbers{}, tc.decoders, tc.eager, work.decode)
+				l := newPipeline(numbers{}, tc.eager, work.decode)
 				begin := time.Now()
 				var parts []*part[[]string]
 				for _, b := range numbered(t, frames, tc.size) {
@@ -90,7 +97,7 @@ func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
 					want = append(want, fmt.Sprintf(`{"n":%d`, i))
 				}
 				for _, p := range parts {
-					require.True(t, p.wait(nil))
+					wait(p)
 					got = append(got, p.result...)
 				}
 				assert.Equal(t, want, got)
@@ -111,7 +118,7 @@ func TestPipelinesTogetherHaveOneGoroutineForEachProcessor(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				l := newPipeline(numbers{}, 0, true, work.decode)
+				l := newPipeline(numbers{}, true, work.decode)
 				for _, b := range numbered(t, 10, partSize) {
 					l.add(b)
 				}
@@ -128,7 +135,7 @@ func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
 	processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		work := &slow{}
-		l := newPipeline(numbers{}, 0, true, work.decode)
+		l := newPipeline(numbers{}, true, work.decode)
 		var parts []*part[[]string]
 		for _, b := range numbered(t, 3, partSize) {
 			parts = append(parts, l.add(b))
@@ -137,7 +144,7 @@ func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
 		l.close(false)
 		decoded := 0
 		for _, p := range parts {
-			assert.True(t, p.wait(nil), "nobody waits for what is not decoded")
+			wait(p) // nobody waits for what is not decoded
 			decoded += len(p.result)
 		}
 		assert.Equal(t, 1, decoded, "what was begun")
@@ -148,7 +155,7 @@ func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
 	processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		first := make(chan struct{})
-		l := newPipeline(numbers{}, 0, true, func(_ *int, into *[]string, batch *wire.Batch) {
+		l := newPipeline(numbers{}, true, func(_ *int, into *[]string, batch *wire.Batch) {
 			text := strings.TrimSpace(strings.TrimSuffix(string(batch.Frames[0].Object), "}"))
 			if text == `{"n":0` {
 				<-first
@@ -168,7 +175,7 @@ func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
 		l.close(true)
 		var got []string
 		for _, p := range parts {
-			require.True(t, p.wait(nil))
+			wait(p)
 			got = append(got, p.result...)
 		}
 		assert.Equal(t, []string{`{"n":0`, `{"n":1`, `{"n":2`, `{"n":3`}, got)

@@ -2,7 +2,9 @@ package stream
 
 import (
 	"bytes"
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -10,6 +12,8 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Reader reads the responses for one resource. The functions may be called by several goroutines at
@@ -28,7 +32,6 @@ type Reader[T Object] struct {
 	WithoutManagedFields bool
 
 	MaxObjectBytes int // 0 is the default
-	Decoders       int // the largest number of goroutines that decode a response; 0 is the default
 	Pool           *Pool[T]
 
 	// These functions return an error if a response is not for the resource.
@@ -60,6 +63,169 @@ func (r *Reader[T]) Object(from *Response) (object T, key store.Key, err error) 
 	}
 	return decoded.object, decoded.key, nil
 }
+
+// decoder decodes objects on one goroutine.
+type decoder[T Object] struct {
+	of *Reader[T]
+	// objects is nil before the first object that the store does not hold, because its allocation is
+	// costly.
+	objects  *decode.Decoder[T]
+	unknown  error           // the error for a field of the last object that T lacks
+	passed   metav1.TypeMeta // the last kind that passed the check
+	envelope metav1.TypeMeta // the last kind in an envelope
+	ids      identities
+}
+
+// named is an object with its key and version. Other code uses these fields instead of the object's
+// methods, which may panic: for example, if an embedded pointer is nil after decoding.
+type named[T Object] struct {
+	object  T
+	key     store.Key
+	version string
+}
+
+// decode decodes an object and calls its metadata methods. It recovers a panic of T's methods, so
+// that one object does not stop the decoding of others. The error is a *DecodeError.
+func (d *decoder[T]) decode(format wire.Format, data []byte) (n named[T], err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
+		}
+		if err != nil {
+			key, _, _ := identify(format, data)
+			n, err = named[T]{}, d.newError(key, err)
+		} else if d.unknown != nil {
+			d.of.Unknown(d.newError(n.key, d.unknown))
+		}
+	}()
+	d.unknown = nil
+	if d.objects == nil {
+		d.objects = d.of.NewDecoder(func(err error) { d.unknown = err })
+	}
+	if n.object, err = d.objects.Decode(format, data); err != nil {
+		return n, err
+	}
+	if kinded, ok := any(n.object).(kinded); ok {
+		kinded.GetObjectKind() // check calls it later, without a recover
+	}
+	n.key = store.Key{Namespace: n.object.GetNamespace(), Name: n.object.GetName()}
+	n.version = n.object.GetResourceVersion()
+	return n, nil
+}
+
+func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
+	return &DecodeError{
+		Resource: d.of.Resource, Namespace: Cut(key.Namespace, MaxName), Name: Cut(key.Name, MaxName),
+		Type: d.of.Type, Field: decode.Field(err), Err: err,
+	}
+}
+
+// hash returns the hash of the content of a decoded frame.
+func (d *decoder[T]) hash(format wire.Format, frame *wire.Frame) uint64 {
+	if frame.Hash == 0 {
+		o, _ := wire.Look(format, frame.Object, d.of.WithoutManagedFields)
+		frame.Hash = o.Hash()
+	}
+	return frame.Hash
+}
+
+// check returns an error if a decoded object is not of the expected kind or namespace. bare is true
+// if the object does not state its kind.
+func (d *decoder[T]) check(object T, namespace string, format wire.Format, data []byte) (bare bool, err error) {
+	if err := d.of.CheckNamespace(namespace); err != nil {
+		return false, err
+	}
+	var kind metav1.TypeMeta
+	stated := false // T has a field for the kind
+	if kinded, ok := any(object).(kinded); ok {
+		switch own := kinded.GetObjectKind().(type) {
+		case *metav1.TypeMeta:
+			if stated = own != nil; stated {
+				kind = *own
+			}
+		case *unstructured.Unstructured:
+			kind, stated = metav1.TypeMeta{Kind: own.GetKind(), APIVersion: own.GetAPIVersion()}, true
+		}
+	}
+	if !stated {
+		kind = kindOfBytes(format, data, d.passed)
+	}
+	if kind != d.passed {
+		if err := d.of.CheckKind(kind); err != nil {
+			return false, err
+		}
+		d.passed = kind
+	}
+	return kind.Kind == "", nil
+}
+
+// kinded is an object that can state its kind.
+type kinded interface{ GetObjectKind() schema.ObjectKind }
+
+// setKind sets the kind of an object that states none. Protobuf has the kind in the envelope, and a
+// list of a built-in type states the kind once for all items.
+func setKind(object any, kind metav1.TypeMeta) {
+	kinded, ok := object.(kinded)
+	if !ok || kind.Kind == "" {
+		return
+	}
+	switch own := kinded.GetObjectKind().(type) {
+	case *metav1.TypeMeta:
+		if own != nil && own.Kind == "" && own.APIVersion == "" {
+			*own = kind
+		}
+	case *unstructured.Unstructured:
+		if own.Object != nil && own.GetKind() == "" && own.GetAPIVersion() == "" {
+			own.SetKind(kind.Kind)
+			own.SetAPIVersion(kind.APIVersion)
+		}
+	}
+}
+
+// kindOfBytes returns the kind that the bytes of an object state. It returns nothing for protobuf,
+// which has the kind in the envelope. It reuses the strings of last if they are equal.
+func kindOfBytes(format wire.Format, data []byte, last metav1.TypeMeta) (kind metav1.TypeMeta) {
+	if format != wire.JSON {
+		return kind
+	}
+	if data = trimSpace(data); len(data) == 0 || data[0] != '{' {
+		return kind
+	}
+	for b := data[1:]; kind.Kind == "" || kind.APIVersion == ""; b = b[1:] {
+		b = trimSpace(b)
+		n := wire.ValueLength(b)
+		if n < 2 || b[0] != '"' {
+			return kind
+		}
+		name := b[1 : n-1]
+		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ':' {
+			return kind
+		}
+		b = trimSpace(b[1:])
+		if n = wire.ValueLength(b); n <= 0 {
+			return kind
+		}
+		if b[0] == '"' && string(name) == "kind" {
+			kind.Kind = textOr(b[1:n-1], last.Kind)
+		} else if b[0] == '"' && string(name) == "apiVersion" {
+			kind.APIVersion = textOr(b[1:n-1], last.APIVersion)
+		}
+		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ',' {
+			return kind
+		}
+	}
+	return kind
+}
+
+// textOr returns b as a string. It returns last if both are equal, to save an allocation.
+func textOr(b []byte, last string) string {
+	if string(b) == last {
+		return last
+	}
+	return string(b)
+}
+
+func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
 
 // Pool keeps idle decoders, with their tables of repeated values. The zero value is an empty Pool.
 type Pool[T Object] struct {

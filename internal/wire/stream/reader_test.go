@@ -139,11 +139,11 @@ func TestItemsThatAreHeldCostNextToNothing(t *testing.T) {
 	r := configMapReader(t)
 	body := configMaps(n)
 	assertAllocations(t, n, mostAllocations(), func() {
-		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, Skip{Holds: func(store.Key, store.Version, uint64) bool { return true }}, nil)
+		all, err := readList(r, strings.NewReader(body), Wants[*corev1.ConfigMap]{Holds: func(store.Key, store.Version, uint64) bool { return true }})
 		require.NoError(t, err)
-		assert.Empty(t, p.Items)
-		require.Len(t, p.Held, n)
-		assert.Equal(t, store.Key{Namespace: "default", Name: "a4999"}, p.Held[n-1])
+		assert.Empty(t, all.objects)
+		require.Len(t, all.unchanged, n)
+		assert.Equal(t, store.Key{Namespace: "default", Name: "a4999"}, all.unchanged[n-1])
 	})
 }
 
@@ -152,65 +152,62 @@ func TestItemsOfWhichSomeAreHeld(t *testing.T) {
 	odd := func(key store.Key, version store.Version, _ uint64) bool {
 		return strings.HasSuffix(key.Name, "1") && version.UID != "" && version.ResourceVersion != ""
 	}
-	p, err := readItems(t, configMaps(n), Skip{Holds: odd}, nil)
+	all, err := readList(configMapReader(t), strings.NewReader(configMaps(n)), Wants[*corev1.ConfigMap]{Holds: odd})
 	require.NoError(t, err)
-	assert.Len(t, p.Held, n/10)
-	assert.Len(t, p.Items, n-n/10)
-	for _, item := range p.Items {
+	assert.Len(t, all.unchanged, n/10)
+	assert.Len(t, all.objects, n-n/10)
+	for _, item := range all.objects {
 		assert.False(t, strings.HasSuffix(item.Name, "1"), item.Name)
 	}
-	_, err = readItems(t, configMaps(n)[:1000], Skip{Holds: odd}, nil)
+	_, err = readList(configMapReader(t), strings.NewReader(configMaps(n)[:1000]), Wants[*corev1.ConfigMap]{Holds: odd})
 	assert.ErrorIs(t, err, wire.ErrTruncated)
 	assert.NotErrorIs(t, err, io.EOF)
 }
 
+// passOn reads a list, and returns the names of its items, and how many came before the whole body
+// had been read.
+func passOn(t *testing.T, r *Reader[*corev1.ConfigMap], text string, kind metav1.TypeMeta) (names []string, early int) {
+	body := strings.NewReader(text)
+	_, err := r.List(&Response{ContentType: "application/json", Body: io.NopCloser(body)}, Wants[*corev1.ConfigMap]{Take: func(i *Item[*corev1.ConfigMap]) {
+		assert.NotZero(t, i.Write.Hash)
+		if body.Len() > 0 {
+			early++
+		}
+		require.Equal(t, kind, i.Write.Object.TypeMeta)
+		names = append(names, i.Write.Object.Name)
+	}})
+	require.NoError(t, err)
+	return names, early
+}
+
 func TestItemsArePassedOnWhileTheListComes(t *testing.T) {
 	const n = 3000
-	for _, decoders := range []int{1, 2} {
+	for _, number := range []int{1, 2} {
+		processors(t, number)
 		r := configMapReader(t)
-		r.Decoders = decoders
-		var taken []string
-		body := strings.NewReader(configMaps(n))
-		early := false
-		p, err := r.items(wire.NewList(body, wire.JSON, 0), wire.JSON, Skip{}, func(object *corev1.ConfigMap, hash uint64) {
-			assert.NotZero(t, hash)
-			early = early || body.Len() > 0
-			assert.Equal(t, "ConfigMap", object.Kind)
-			taken = append(taken, object.Name)
-		})
-		require.NoError(t, err)
-		assert.True(t, early, "the rest has not come yet")
-		assert.Empty(t, p.Items)
-		assert.Equal(t, n, p.Taken)
-		whole, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, Skip{}, nil)
-		require.NoError(t, err)
+		names, early := passOn(t, r, configMaps(n), metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"})
+		assert.NotZero(t, early, "the rest has not come yet")
 		var want []string
-		for _, item := range whole.Items {
-			want = append(want, item.Name)
+		for i := range n {
+			want = append(want, fmt.Sprint("a", i))
 		}
-		assert.Equal(t, want, taken)
+		assert.Equal(t, want, names)
 	}
 }
 
-func TestItemsWithoutAKindAreNotPassedOn(t *testing.T) {
-	p, err := configMapReader(t).items(wire.NewList(strings.NewReader(`{"items":[{"metadata":{"name":"a"}}],"metadata":{}}`), wire.JSON, 0), wire.JSON,
-		Skip{}, func(*corev1.ConfigMap, uint64) { t.Error("passed on") })
-	require.NoError(t, err)
-	assert.Len(t, p.Items, 1)
+func TestItemsWithoutAKindArePassedOnAtTheEnd(t *testing.T) {
+	text := strings.Replace(configMaps(3000), `"kind":"ConfigMapList","apiVersion":"v1",`, "", 1)
+	names, early := passOn(t, configMapReader(t), text, metav1.TypeMeta{})
+	assert.Len(t, names, 3000)
+	assert.Zero(t, early)
 }
 
 func TestItemsAreNotPassedOnBeforeTheirKindIsKnownInFull(t *testing.T) {
 	body := strings.Replace(configMaps(3000), `"apiVersion":"v1",`, "", 1)
 	require.Less(t, len(body), len(configMaps(3000)))
 	body = strings.TrimSuffix(strings.TrimSpace(body), "}") + `,"apiVersion":"v1"}`
-	n := 0
-	_, err := configMapReader(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, Skip{}, func(object *corev1.ConfigMap, hash uint64) {
-		assert.NotZero(t, hash)
-		n++
-		require.Equal(t, metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, object.TypeMeta)
-	})
-	require.NoError(t, err)
-	assert.Equal(t, 3000, n)
+	names, _ := passOn(t, configMapReader(t), body, metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"})
+	assert.Len(t, names, 3000)
 }
 
 // uids returns a UID of the first half of the shards, and one of the other.
@@ -239,28 +236,28 @@ func TestItemsThatDoNotSayPlainlyWhoTheyAre(t *testing.T) {
 	}, ",") + "]}"
 	r := configMapReader(t)
 	shards := &Shards{By: store.ByUID, All: store.Shards(store.ByUID, 2)[:1]}
-	p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, Skip{Shards: shards}, nil)
+	all, err := readList(r, strings.NewReader(body), Wants[*corev1.ConfigMap]{Shards: shards})
 	require.NoError(t, err)
-	require.Len(t, p.Items, 1)
-	assert.Equal(t, "a", p.Items[0].Name)
-	require.Len(t, p.Rejections, 1, "what nobody can read is missed if it belongs here alone")
-	assert.Equal(t, "c", p.Rejections[0].Key.Name)
-	assert.Equal(t, 2, p.OutOfShard)
+	require.Len(t, all.objects, 1)
+	assert.Equal(t, "a", all.objects[0].Name)
+	require.Len(t, all.undecoded, 1, "what nobody can read is missed if it belongs here alone")
+	assert.Equal(t, "c", all.undecoded[0].Name)
+	assert.Equal(t, 2, all.outside)
 
 	s := &Watch[*corev1.ConfigMap]{of: r, shards: shards}
-	var events []Event[*corev1.ConfigMap]
+	var items []Item[*corev1.ConfigMap]
 	for _, object := range []string{item("a", here, "{}"), item("b", there, "{}"), item("c", here, "5"), item("d", there, "5")} {
 		batch := &wire.Batch{}
 		batch.Frames = append(batch.Frames, wire.Frame{Type: "ADDED", Object: []byte(object)})
-		s.decode(r.get(), &events, wire.JSON, batch)
+		s.decode(r.get(), &items, wire.JSON, batch)
 	}
-	require.Len(t, events, 4)
-	assert.Equal(t, "a", events[0].Object.Name)
-	assert.Equal(t, 1, events[1].OutOfShard)
-	assert.Equal(t, "5", events[1].ResourceVersion)
-	require.NotNil(t, events[2].Rejection)
-	assert.Equal(t, 1, events[3].OutOfShard)
-	assert.Nil(t, events[3].Rejection)
+	require.Len(t, items, 4)
+	assert.Equal(t, "a", items[0].Write.Object.Name)
+	assert.Equal(t, Outside, items[1].Kind)
+	assert.Equal(t, "5", items[1].Version)
+	require.Error(t, items[2].Write.Err)
+	assert.Equal(t, Outside, items[3].Kind)
+	assert.NoError(t, items[3].Write.Err)
 }
 
 func TestKindOfBytesThatIsTheLastIsNotAllocated(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -32,6 +33,7 @@ func (s *Shards) Selector() string {
 	return strings.Join(ranges, " || ")
 }
 
+// Contains reports whether one of the shards has a hash.
 func (s *Shards) Contains(hash uint64) bool {
 	return slices.ContainsFunc(s.All, func(shard store.Shard) bool { return shard.Contains(hash) })
 }
@@ -45,4 +47,41 @@ func (s *Shards) Has(object metav1.Object) bool {
 		return s.Contains(store.ShardHash(object.GetNamespace()))
 	}
 	return s.Contains(store.ShardHash(string(object.GetUID())))
+}
+
+// origin tells whether an object is in the shards.
+type origin uint8
+
+const (
+	unclear origin = iota // the raw bytes do not tell
+	inShard
+	outOfShard
+)
+
+// originOf determines the origin of an object from its bytes. For an object outside the shards it also
+// returns the identity.
+func originOf(s *Shards, format wire.Format, data []byte) (origin, wire.Identity) {
+	if s == nil {
+		return inShard, wire.Identity{}
+	}
+	id, ok := wire.Peek(format, data)
+	if !ok {
+		return unclear, id
+	}
+	hash := store.ShardHash(id.UID)
+	if s.By == store.ByNamespace {
+		hash = store.ShardHash(id.Namespace)
+	}
+	if s.Contains(hash) {
+		return inShard, id
+	}
+	return outOfShard, id
+}
+
+// isOutside determines from its metadata whether an object is outside of the shards, if a quick look
+// at its bytes does not tell. An object without readable metadata counts as inside, so that the
+// reflector reports it.
+func (s *Shards) isOutside(format wire.Format, data []byte) bool {
+	var m metav1.PartialObjectMetadata
+	return s != nil && wire.Unmarshal(format, data, &m) == nil && !s.Has(&m)
 }

@@ -44,7 +44,7 @@ func sluggishEvent(version, size int, takes string) string {
 
 // sluggishWatch is a watch that reads a body until ctx ends.
 func sluggishWatch(ctx context.Context, t *testing.T, body paused) *Watch[*sluggish] {
-	return watchBody[*sluggish](ctx, t, &body, false, Skip{})
+	return watchBody[*sluggish](ctx, t, &body, false, Wants[*sluggish]{})
 }
 
 // While a helper is at the first event, the second one waits, the third one is decoded where it
@@ -61,10 +61,10 @@ func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
 		defer s.cancel()
 		var got []string
 		for p := range s.parts {
-			p.wait(nil)
+			wait(p)
 			for _, e := range p.result {
-				require.NotNil(t, e.Object)
-				got = append(got, e.ResourceVersion)
+				require.NotNil(t, e.Write.Object)
+				got = append(got, e.Version)
 			}
 		}
 		require.NoError(t, s.err)
@@ -92,7 +92,7 @@ func TestWatchThatIsToldToEndLeavesNoGap(t *testing.T) {
 					break
 				}
 				for _, e := range events {
-					assert.Equal(t, "1", e.ResourceVersion)
+					assert.Equal(t, "1", e.Version)
 				}
 			}
 			assert.NoError(t, s.Close())
@@ -114,15 +114,15 @@ func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
 				for i := range events {
 					chunks = append(chunks, added(configMap(i, 5000)))
 				}
-				s := watchBody[*corev1.ConfigMap](t.Context(), t, inChunks(tc.pause, chunks...), false, Skip{})
+				s := watchBody[*corev1.ConfigMap](t.Context(), t, inChunks(tc.pause, chunks...), false, Wants[*corev1.ConfigMap]{})
 				defer s.cancel()
 				var names []string
 				helped := false
 				for p := range s.parts {
 					helped = helped || p.done != nil
-					p.wait(nil)
+					wait(p)
 					for _, e := range p.result {
-						names = append(names, e.Object.Name)
+						names = append(names, e.Write.Object.Name)
 					}
 				}
 				require.NoError(t, s.err)
@@ -141,16 +141,16 @@ func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
 func happened(t *testing.T, s *Watch[*corev1.ConfigMap]) (all []string) {
 	defer s.cancel()
 	for p := range s.parts {
-		p.wait(nil)
+		wait(p)
 		for _, e := range p.result {
-			for _, key := range e.Held {
+			for _, key := range e.Keys {
 				all = append(all, "="+key.Name)
 			}
 			switch {
-			case e.Object != nil:
-				all = append(all, map[string]string{"ADDED": "+", "MODIFIED": "~", "DELETED": "-"}[string(e.Type)]+e.Object.Name+e.Object.ResourceVersion)
-			case e.Type == "BOOKMARK":
-				all = append(all, "*"+e.ResourceVersion)
+			case e.Write.Object != nil:
+				all = append(all, map[store.ChangeType]string{store.Addition: "+", store.Modification: "~", store.Deletion: "-"}[e.Write.Type]+e.Write.Object.Name+e.Write.Object.ResourceVersion)
+			case e.Kind == Mark:
+				all = append(all, "*"+e.Version)
 			case e.Err != nil:
 				all = append(all, "!")
 			}
@@ -230,7 +230,7 @@ func TestObjectsThatAreHeldAreToldOfWhileTheyCome(t *testing.T) {
 		begin := time.Now()
 		for i := range 5 {
 			p := <-s.parts
-			require.Len(t, p.result[0].Held, 1)
+			require.Len(t, p.result[0].Keys, 1)
 			assert.LessOrEqual(t, time.Since(begin), time.Duration(i+1)*time.Second, "it does not wait for the next")
 		}
 		_, open := <-s.parts
@@ -244,10 +244,10 @@ func TestNobodyAsksWhatIsHeldOnceTheStoreChanges(t *testing.T) {
 		holds := func(store.Key, store.Version, uint64) bool { asked++; return true }
 		s := watchList(t.Context(), t, inChunks(time.Second, added(configMap(0, 5000)), added(configMap(1, 5000))), holds)
 		first := <-s.parts
-		require.Len(t, first.result[0].Held, 1)
+		require.Len(t, first.result[0].Keys, 1)
 		s.Live()
 		second := <-s.parts
-		require.NotNil(t, second.result[0].Object)
+		require.NotNil(t, second.result[0].Write.Object)
 		assert.Equal(t, 1, asked)
 		_, open := <-s.parts
 		assert.False(t, open)
@@ -278,10 +278,10 @@ func TestEventsThatAreHeldCostNextToNothing(t *testing.T) {
 		defer s.cancel()
 		var kept []store.Key
 		for p := range s.parts {
-			p.wait(nil)
+			wait(p)
 			for i := range p.result {
-				kept = append(kept, p.result[i].Held...)
-				require.Nil(t, p.result[i].Object)
+				kept = append(kept, p.result[i].Keys...)
+				require.Nil(t, p.result[i].Write.Object)
 			}
 		}
 		require.Len(t, kept, n)

@@ -16,7 +16,6 @@ type resourceOptions struct {
 	decoding        []decode.Option
 	unknown         func(*DecodeError)
 	maxObjectBytes  int // 0 is the default
-	decoders        int // 0 is the default
 	withoutProtobuf bool
 
 	http   *http.Client // nil: one of the config
@@ -40,16 +39,12 @@ func decoding(option decode.Option) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.decoding = append(o.decoding, option) })
 }
 
-// Intern makes the Resource decode equal values of type X once and share them between the objects of
-// lists and watches. By default it shares labels and annotations, owner references, resource requirements, environments,
-// ports, mounts, tolerations, probes, the fields of managed fields, and similar types. It also
-// shares the objects and arrays inside of an Unstructured. X must be the exact type of a struct's
-// field, or of the elements of a slice, a map or a pointer. The tables of shared values are bounded.
-// The Resource skips the lookup for fields whose values seldom repeat.
-func Intern[X any]() ResourceOption { return decoding(decode.Intern[X]()) }
-
-// WithoutInterning gives each object its own values. A later [Intern] shares values of that one
-// type.
+// WithoutInterning gives each object its own values. By default the objects of lists and watches share
+// equal values: labels and annotations, owner references, resource requirements, environments, ports,
+// mounts, tolerations, probes, the fields of managed fields, and similar types, and the objects and
+// arrays inside of an Unstructured. The tables of shared values are bounded, and the Resource skips
+// the lookup for fields whose values seldom repeat. Use the option for code that edits objects in
+// place, such as a transform that was written for client-go.
 func WithoutInterning() ResourceOption { return decoding(decode.WithoutInterning()) }
 
 // WithoutManagedFields drops metadata.managedFields from the objects. They are often a third of an
@@ -66,7 +61,8 @@ func WithUnknownFields(report func(*DecodeError)) ResourceOption {
 
 // WithMaxObjectBytes sets the largest size of an object on the wire, in bytes. The Resource aborts a
 // response with a larger object and returns a [*ResponseError] that is [ErrTooLarge]. Without this
-// option, or if bytes is not positive, the limit is 16 MiB.
+// option, or if bytes is not positive, the limit is 16 MiB, ten times that of etcd. An extension
+// server with a storage of its own may need more, and a program with little memory less.
 func WithMaxObjectBytes(bytes int) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.maxObjectBytes = max(bytes, 0) })
 }
@@ -74,18 +70,6 @@ func WithMaxObjectBytes(bytes int) ResourceOption {
 // WithoutProtobuf requests JSON although T has a generated Unmarshal.
 func WithoutProtobuf() ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.withoutProtobuf = true })
-}
-
-// WithDecodeConcurrency sets how many goroutines may decode one list or watch at the same time,
-// including the goroutine that reads it. The Resource starts helpers when data arrives faster than
-// one goroutine decodes it. Helpers end when they have nothing to decode. Objects keep their order.
-// Without this option, or if goroutines is not positive, the limit is the number of processors
-// (GOMAXPROCS).
-//
-// Each list or watch has one goroutine that reads it. In addition, all resources of a program share
-// at most one helper less than there are processors, whatever the limit is.
-func WithDecodeConcurrency(goroutines int) ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
 }
 
 // WithHTTPClient makes the Resource send its requests through an HTTP client, as several clients of

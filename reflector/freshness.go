@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // checkTimeout is how long the watch lasts that looks for changes after the store's version. An API
@@ -44,7 +46,7 @@ var (
 // nothing can be compared: if the server's versions are no numbers, as those of fake clients, and if
 // the client is a recorder or a replay. It may be called from any goroutine.
 func (r *KubernetesResourceReflector[T]) CatchUp(ctx context.Context, since time.Time) error {
-	if _, ok := r.source.(source.Session); ok || r.source.About().Replayed {
+	if _, ok := r.source.(stream.Session); ok || r.source.About().Replayed {
 		return nil
 	}
 	var newest string
@@ -87,11 +89,11 @@ func (r *KubernetesResourceReflector[T]) CatchUp(ctx context.Context, since time
 // catchUp is one attempt of CatchUp. It returns the newest version of the server.
 func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before string) (newest string, done bool, err error) {
 	opts := metav1.ListOptions{LabelSelector: r.labelSelector, FieldSelector: r.fieldSelector, Limit: 1}
-	p, err := r.source.List(ctx, opts, source.Wants[T]{})
+	p, err := r.source.List(ctx, opts, stream.Wants[T]{})
 	if err != nil {
 		return before, false, r.newError(protocol.OpList, "", err)
 	}
-	newest = p.ResourceVersion
+	newest = p.Version
 	at := r.State().ResourceVersion
 	if !isNumber(newest) || !isNumber(at) || reaches(at, newest) {
 		return newest, true, nil
@@ -126,14 +128,14 @@ func (r *KubernetesResourceReflector[T]) lastChange(ctx context.Context, after, 
 		ResourceVersion: after, AllowWatchBookmarks: true, TimeoutSeconds: &timeout,
 	}
 	began := time.Now()
-	w, err := r.source.Watch(ctx, opts, source.Wants[T]{Shards: r.shards})
+	w, err := r.source.Watch(ctx, opts, stream.Wants[T]{Shards: r.shards})
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	last = after
 	for bookmarks := false; ; {
-		events, err := w.Next(ctx, nil)
+		items, err := w.Next(ctx, nil)
 		switch {
 		case err == io.EOF && bookmarks:
 			return "", errLagging
@@ -144,16 +146,16 @@ func (r *KubernetesResourceReflector[T]) lastChange(ctx context.Context, after, 
 		case err != nil:
 			return "", err
 		}
-		for i := range events {
-			e := &events[i]
-			e.Filter(r.shards)
-			if e.Err != nil {
-				return "", e.Err
+		for i := range items {
+			item := &items[i]
+			item.Filter(r.shards)
+			if !item.IsChange() && item.Kind != stream.Mark {
+				return "", item.Err
 			}
-			bookmarks = bookmarks || e.Type == watch.Bookmark
-			over := reaches(e.ResourceVersion, until)
-			if e.Type != watch.Bookmark && e.OutOfShard == 0 && (!over || e.ResourceVersion == until) {
-				last = e.ResourceVersion
+			bookmarks = bookmarks || item.Kind == stream.Mark
+			over := reaches(item.Version, until)
+			if item.IsChange() && item.Kind != stream.Outside && (!over || item.Version == until) {
+				last = item.Version
 			}
 			if over {
 				return last, nil
@@ -172,4 +174,96 @@ func isNumber(version string) bool {
 func reaches(version, wanted string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, wanted)
 	return err == nil && order >= 0
+}
+
+// latest is the object that changed last, as the server sent it. A server that is restored from a
+// snapshot loses that change first and reuses its version.
+type latest struct {
+	key     store.Key // without a name if the object is not known
+	version store.Version
+	deleted bool
+}
+
+func (l *latest) set(key store.Key, version store.Version, deleted bool) {
+	if key.Name == "" || !isNumber(version.ResourceVersion) {
+		*l = latest{}
+		return
+	}
+	*l = latest{key, version, deleted}
+}
+
+// list records an object of a list if no earlier object of the list is newer.
+func (l *latest) list(object metav1.Object) {
+	version, newest := object.GetResourceVersion(), l.version.ResourceVersion
+	if l.key.Name == "" || len(version) > len(newest) || len(version) == len(newest) && version > newest {
+		l.set(keyOf(object), store.VersionOf(object), false)
+	}
+}
+
+// selector adds the object to a field selector. The API server then reads a single key, also in a
+// request for all namespaces.
+func (l *latest) selector(own string) string {
+	if l.key.Name == "" {
+		return own
+	}
+	only := fields.Set{"metadata.name": l.key.Name}
+	if l.key.Namespace != "" {
+		only["metadata.namespace"] = l.key.Namespace
+	}
+	if own != "" {
+		own += ","
+	}
+	return own + only.AsSelector().String()
+}
+
+// contradicts reports whether a listed object proves that the server lost the last change. It
+// ignores objects newer than position.
+func (l *latest) contradicts(object metav1.Object, position string) bool {
+	return l.key == keyOf(object) && reaches(position, object.GetResourceVersion()) && (l.deleted || store.VersionOf(object) != l.version)
+}
+
+// contradicted reports whether the answer to a probe contradicts the last change. any is true if the
+// answer has an object; objects has those that could be decoded. A replay uses the recorded result,
+// because the last change may belong to another shard.
+func (r *run[T]) contradicted(p stream.Page, objects []T, any bool) bool {
+	switch position := r.protocol.Position(); {
+	case r.protocol.Replayed:
+		return p.Conflict
+	case r.latest.key.Name == "":
+		return false
+	case !any && p.Continue == "" && p.Version == position && !r.latest.deleted:
+		return true // the server can only have deleted it later
+	default:
+		return slices.ContainsFunc(objects, func(object T) bool { return r.latest.contradicts(object, position) })
+	}
+}
+
+func keyOf(object metav1.Object) store.Key {
+	return store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// askProbe requests the object that changed last, at the newest version of the server: see
+// reflector-R6.
+func (r *run[T]) askProbe(ctx context.Context, a protocol.Action) protocol.Input {
+	r.status.enter(Opening)
+	limited, cancel := context.WithTimeoutCause(ctx, openTimeout, protocol.NoAnswer)
+	defer cancel()
+	opts := r.pageOptions(a)
+	opts.ShardSelector, opts.FieldSelector = "", r.latest.selector(opts.FieldSelector)
+	var objects []T
+	any := false // the answer has an object, which may be undecodable
+	take := func(i *stream.Item[T]) {
+		if i.Kind == stream.Put {
+			if any = true; i.Write.Err == nil {
+				objects = append(objects, i.Write.Object)
+			}
+		}
+	}
+	contradicted := func(p stream.Page) bool { return r.contradicted(p, objects, any) }
+	p, err := r.source.List(limited, opts, stream.Wants[T]{Shards: r.shards, Take: take, Probe: contradicted})
+	if err != nil {
+		return r.failed(ctx, protocol.OpList, a.Version, withCause(limited, err))
+	}
+	r.status.contact()
+	return protocol.Input{Kind: protocol.Answered, Version: p.Version, Conflict: contradicted(p)}
 }

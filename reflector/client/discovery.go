@@ -1,19 +1,30 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
 )
 
 // found is what discovery says of a kind. The zero value says nothing.
@@ -215,4 +226,151 @@ func (r *resetTimes) due(mapper any) bool {
 		r.paces[mapper] = &restguard.Pace{}
 	}
 	return r.paces[mapper].Due(now)
+}
+
+// errSeveralResources means that several resources have the same kind.
+var errSeveralResources = errors.New("kind is that of several resources: use FromRESTClient or ForResource")
+
+// listed is a directory that uses the server's list of resources in a group and version. It keeps
+// the answer, also that there is no such group and version.
+type listed struct {
+	rest      rest.Interface
+	answered  bool
+	resources []metav1.APIResource
+}
+
+func (l *listed) find(ctx context.Context, kind schema.GroupVersionKind) (found, error) {
+	if err := l.ask(ctx, kind); err != nil {
+		return found{}, err
+	}
+	all := slices.DeleteFunc(slices.Clone(l.resources), func(r metav1.APIResource) bool {
+		return r.Kind != kind.Kind || strings.Contains(r.Name, "/")
+	})
+	if len(all) > 1 {
+		all = slices.DeleteFunc(all, func(r metav1.APIResource) bool { return !slices.Contains(r.Verbs, "list") })
+	}
+	switch len(all) {
+	case 0:
+		return found{}, fmt.Errorf("%w: no resource of %s has the kind %s", protocol.ErrNotServed, kind.GroupVersion(), kind.Kind)
+	case 1:
+		return found{all[0].Name, all[0].Namespaced}, nil
+	}
+	return found{}, errSeveralResources
+}
+
+// kindOf returns the kind of a resource, or an empty string if the list does not have the resource.
+func (l *listed) kindOf(ctx context.Context, resource schema.GroupVersionResource) (string, error) {
+	if err := l.ask(ctx, resource.GroupVersion().WithKind("")); err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(l.resources, func(r metav1.APIResource) bool { return r.Name == resource.Resource })
+	if i < 0 {
+		return "", nil
+	}
+	return l.resources[i].Kind, nil
+}
+
+// ask requests the list unless it is known. client-go's discovery client takes no context in 0.36.
+func (l *listed) ask(ctx context.Context, kind schema.GroupVersionKind) error {
+	if l.answered {
+		return nil
+	}
+	path := "/apis/" + kind.GroupVersion().String()
+	if kind.Group == "" {
+		path = "/api/" + kind.Version
+	}
+	result := l.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx)
+	answer, err := result.Raw()
+	if err != nil {
+		err = cmp.Or(result.Error(), err) // Raw does not read the server's Status, which says why
+	}
+	var list metav1.APIResourceList
+	if err == nil {
+		err = json.Unmarshal(answer, &list)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return &DiscoveryError{Kind: kind, Path: path, Err: stream.Bound(err)}
+	}
+	l.answered, l.resources = true, list.APIResources
+	return nil
+}
+
+func (l *listed) renew(context.Context) bool {
+	l.answered, l.resources = false, nil
+	return true
+}
+
+// DiscoveryError means that discovery gave no answer, so that a client of [For] does not know the
+// resource of its kind and cannot send its request. The client asks again with the next request. An
+// error of a REST mapper becomes a DiscoveryError as well. apierrors.IsForbidden and similar functions
+// recognize the server's answer.
+//
+// If the server answers that it does not serve the kind, the error is [reflector.ErrNotServed]
+// instead.
+type DiscoveryError struct {
+	// Kind is the kind whose resource the client needs.
+	Kind schema.GroupVersionKind
+	// Path is the path that was read, such as "/apis/apps/v1". It is empty if a REST mapper asked.
+	Path string
+	// Err is why there is no answer.
+	Err error
+}
+
+// Error names the kind, the path and the cause. If the server forbids the request, it names the
+// missing permission.
+func (e *DiscoveryError) Error() string {
+	text := fmt.Sprintf("discovery of %s", e.Kind)
+	if e.Path != "" {
+		text += ": get " + e.Path
+	}
+	text = stream.Cut(fmt.Sprintf("%s: %v", text, e.Err), discoveryText)
+	switch {
+	case !apierrors.IsForbidden(e.Err):
+		return text
+	case e.Path == "":
+		return text + ": allow the verb get on the nonResourceURLs of discovery, as the ClusterRole system:discovery does, or use ForResource"
+	}
+	return text + fmt.Sprintf(": allow the verb get on the nonResourceURL %s, as the ClusterRole system:discovery does, or use ForResource", stream.Cut(e.Path, stream.MaxName))
+}
+
+// discoveryText is the most bytes of the error without the advice, so that both have 1 KiB.
+const discoveryText = 512
+
+// Unwrap returns Err.
+func (e *DiscoveryError) Unwrap() error { return e.Err }
+
+// consistentMinor is the minor version of Kubernetes 1 from which the API server answers lists of
+// the newest state in pages from its watch cache (KEP-4988). Before, such a list with a limit cost a
+// read of etcd.
+const consistentMinor = 34
+
+// listsConsistently asks a server for its version. A server that refuses or says something else counts
+// as an older one. An error means that the server did not answer, for example because it is about to
+// start. Of an aggregated API, this is the version of the API server in front of it: if the extension
+// server itself is older, its lists are consistent all the same, and only cost more.
+func listsConsistently(ctx context.Context, client rest.Interface) (bool, error) {
+	const most = 64 << 10
+	answer, err := client.Get().AbsPath("/version").SetHeader("Accept", mediaJSON).MaxRetries(0).Stream(ctx)
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = answer.Close() }()
+	var info apiversion.Info
+	if json.NewDecoder(io.LimitReader(answer, most)).Decode(&info) != nil {
+		return false, nil
+	}
+	// A server that emulates an older version also behaves like it.
+	major, known := number(cmp.Or(info.EmulationMajor, info.Major))
+	minor, ok := number(cmp.Or(info.EmulationMinor, info.Minor))
+	return known && ok && (major > 1 || major == 1 && minor >= consistentMinor), nil
+}
+
+// number reads a part of a version, such as "34" or the "34+" of some vendors.
+func number(part string) (int, bool) {
+	n, err := strconv.Atoi(strings.TrimSuffix(part, "+"))
+	return n, err == nil && n >= 0
 }

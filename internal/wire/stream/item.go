@@ -1,0 +1,101 @@
+package stream
+
+import (
+	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Object is the metadata of a Kubernetes object, which the reflector needs.
+type Object interface {
+	metav1.Object
+}
+
+// Kind says what an [Item] brings.
+type Kind uint8
+
+const (
+	// Put is an object that exists: Write is for the store. If the object cannot be decoded, Write has
+	// an error, and the key and version as far as they can be read.
+	Put Kind = iota + 1
+	// Delete is an object that was deleted: Write is for the store. If its last state cannot be
+	// decoded, Write has only the key and the version, and Err says why.
+	Delete
+	// Unchanged are objects of a list, or of the beginning of a watch-list, that the store holds with
+	// the same content: Keys has their keys.
+	Unchanged
+	// Outside are Count objects outside of the shards. Only the last one's Version, and the type of
+	// Write, count.
+	Outside
+	// Mark is a bookmark.
+	Mark
+	// Failed means that the watch is unusable because of Err, which concerns the object under the key
+	// of Write, if the key is known.
+	Failed
+	// Ended means that the connection broke because of Err, so that another watch can resume.
+	Ended
+)
+
+// Item is what a [Source] delivers of a list or a watch. The reflector passes its Write to the store
+// as it is.
+type Item[T Object] struct {
+	Kind    Kind
+	Initial bool // Mark: the initial events of a watch-list are over
+	Count   int  // Outside
+	// Version is the resource version of the object or the bookmark; empty if it is not known.
+	Version string
+	Write   store.Write[T]
+	Keys    []store.Key
+	Err     error
+}
+
+// IsChange reports whether an item is about objects.
+func (i *Item[T]) IsChange() bool { return i.Kind <= Outside }
+
+// isDecoded reports whether a Put or Delete has the object.
+func (i *Item[T]) isDecoded() bool {
+	return i.Write.Err == nil && (i.Kind == Put || i.Write.FinalStateKnown)
+}
+
+// Identity returns the key and the version of the object of a Put or Delete, as far as they are known.
+func (i *Item[T]) Identity() (store.Key, store.Version) {
+	if !i.isDecoded() {
+		return i.Write.Key, i.Write.Version
+	}
+	object := i.Write.Object
+	return store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}, store.VersionOf(object)
+}
+
+// Undecodable returns the item for an object that cannot be decoded because of err.
+func Undecodable[T Object](change store.ChangeType, key store.Key, version store.Version, err error) Item[T] {
+	i := Item[T]{Kind: Put, Version: version.ResourceVersion, Write: store.Write[T]{Type: change, Key: key, Version: version}}
+	switch {
+	case key.Name == "":
+		// Only a list can show what changed, so the store's version must not pass this object.
+		i.Write.Key, i.Write.Err = store.Key{}, err
+	case change == store.Deletion:
+		i.Kind, i.Err = Delete, err
+	default:
+		i.Write.Err = err
+	}
+	return i
+}
+
+// Filter replaces an item by one of the kind Outside if its object is outside of the shards.
+func (i *Item[T]) Filter(s *Shards) {
+	if s == nil || i.Kind != Put && i.Kind != Delete {
+		return
+	}
+	w, outside := &i.Write, false
+	switch {
+	case i.isDecoded():
+		outside = !s.Has(w.Object)
+	// The identity of an object that cannot be decoded tells only its shard by UID or by namespace.
+	case s.By == store.ByUID:
+		outside = w.Version.UID != "" && !s.Contains(store.ShardHash(string(w.Version.UID)))
+	case s.By == store.ByNamespace:
+		outside = w.Key.Name != "" && !s.Contains(store.ShardHash(w.Key.Namespace))
+	}
+	if outside {
+		*i = Item[T]{Kind: Outside, Count: 1, Version: i.Version, Write: store.Write[T]{Type: w.Type}}
+	}
+}

@@ -1,0 +1,212 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"path"
+	"reflect"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/watchlist"
+)
+
+var (
+	// ErrNoClient means that the program made a reflector with a nil client.
+	ErrNoClient = errors.New("reflector has no client: pass one to New, such as clientset.CoreV1().Pods(namespace)")
+
+	// ErrNoGet means that a client cannot get single objects.
+	ErrNoGet = errors.New("client cannot get single objects")
+
+	// ErrAwake means that the caller's timer ended the wait for items.
+	ErrAwake = errors.New("wake delivered a value")
+)
+
+// Source is a client as a reflector sees it, without the type of its lists.
+type Source[T Object] interface {
+	// Check returns an error if the source cannot work.
+	Check() error
+	About() About
+	// List and Watch may leave out objects that the reflector does not want. The reflector itself
+	// leaves out the items of other shards.
+	List(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Page, error)
+	Watch(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Items[T], error)
+}
+
+// Items is an open watch. The reflector pulls its items. One goroutine at a time calls the methods.
+type Items[T Object] interface {
+	// Next waits for items that arrived together. They stay valid until the next call, which tells
+	// the source that the reflector has handled them. Next returns io.EOF if the server closed the
+	// watch, ErrAwake if wake delivers a value first, and the error of ctx.
+	Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], error)
+	// Live says that the initial events are over. The reflector calls it before it replaces the
+	// store's content, which the source may compare with.
+	Live()
+	// Close ends the watch, and waits for its end. It fails after CloseTimeout.
+	Close() error
+}
+
+// Wants tells a source which objects the reflector needs. The zero value is all of them.
+type Wants[T Object] struct {
+	Holds  HoldsFunc // if not nil: skip objects that the store holds with the same content
+	Shards *Shards   // skip objects outside these shards
+	// Take receives the items of a list in order, while the list arrives; nil drops them. They are Put,
+	// Unchanged and Outside. If the list fails, the items that Take received are void.
+	Take func(*Item[T])
+	// Probe is not nil if the list is a probe: see reflector-R6. It reports whether the page
+	// contradicts earlier answers.
+	Probe func(Page) bool
+}
+
+// HoldsFunc reports whether the store holds an object at a version, and with the content that has a
+// hash, so that the decoder can skip it. It is nil if the decoder must decode every object.
+type HoldsFunc func(key store.Key, version store.Version, hash uint64) bool
+
+// Page is the end of one answer to a list request, whose items have been taken.
+type Page struct {
+	Version  string
+	Continue string // the token of the next page; empty on the last one
+	Sharded  bool   // the server says that it sends only the shard
+	Conflict bool   // the response to a probe contradicts earlier data
+}
+
+// MaxDetailed is how many undecodable objects of a list keep their own error.
+const MaxDetailed = 100
+
+// About describes a source.
+type About struct {
+	Resource   string       // the name of the resource, if the client knows it
+	Namespace  string       // the namespace of all objects, if the client knows it
+	Scope      Scope        // as far as the client knows it now
+	Type       reflect.Type // the Go type of all objects, if the client knows it: T may be an interface
+	WatchLists bool         // the client can ask for watch-lists
+	Replayed   bool         // the answers come from a recording, so durations are meaningless
+}
+
+// Scope says whether the objects of a kind have namespaces.
+type Scope int
+
+const (
+	UnknownScope Scope = iota
+	Namespaced
+	ClusterScoped
+)
+
+// Versioned is a Source that can ask its server for the version of Kubernetes.
+type Versioned interface {
+	// ListsConsistently reports whether the API server answers lists of the newest state in pages
+	// from its watch cache, as Kubernetes 1.34 and later do. It returns false if the server does
+	// not tell, and an error if the server does not answer.
+	ListsConsistently(ctx context.Context) (bool, error)
+}
+
+// Lookups is a Source that can ask its server for single objects.
+type Lookups interface {
+	// Lookup asks for the object under a key, and returns its UID. It returns false without an error
+	// only if the server says that there is no such object, and not if it does not know the resource.
+	// The cluster of the key does not count.
+	Lookup(ctx context.Context, key store.Key) (uid types.UID, exists bool, err error)
+}
+
+// Session is a Source that follows the runs of its reflector.
+type Session interface {
+	// Begin tells the source that a run begins. It returns an error if the reflector cannot use the
+	// source. The reflector calls end after the run.
+	Begin(run Run) (end func(), err error)
+}
+
+// Run is a run of a reflector.
+type Run struct {
+	Reflector       any    // the same for each run of a reflector
+	Name            string // the name of the reflector
+	ResourceVersion string // of the store
+	WatchLists      bool   // the reflector asks for watch-lists
+	// Report reports a failure that does not stop the reflector. The source calls it from the
+	// goroutine of the run.
+	Report func(error)
+}
+
+// Accounting is an Items that must know which items the reflector handled, such as one that records
+// them.
+type Accounting interface {
+	// Unhandled says how many of the last items the reflector has not handled. The reflector calls it
+	// before Close.
+	Unhandled(items int)
+}
+
+// CloseTimeout is how long a source waits for a watch to close its channel after Stop.
+const CloseTimeout = 5 * time.Second
+
+var errNotClosed = errors.New("client did not close the channel of its watch after Stop")
+
+// Drain receives from a channel until it is closed, as watch.Interface requires after Stop.
+// apimachinery's ProxyWatcher never closes its channel, so Drain gives up after CloseTimeout.
+func Drain[E any](events <-chan E) error {
+	timeout := time.NewTimer(CloseTimeout)
+	defer timeout.Stop()
+	for {
+		select {
+		case _, open := <-events:
+			if !open {
+				return nil
+			}
+		case <-timeout.C:
+			return errNotClosed
+		}
+	}
+}
+
+// IsNil reports whether value is nil, or an interface that holds a nil pointer.
+func IsNil(value any) bool {
+	if value == nil {
+		return true
+	}
+	v := reflect.ValueOf(value)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// CanStream reports whether a client can serve watch-lists. Test doubles over an object tracker
+// cannot: they send no closing bookmark. client-go's fake clientsets declare this, but their typed
+// clients do not.
+func CanStream(client any) bool {
+	if IsNil(client) {
+		return false // Run reports the missing client
+	}
+	return !watchlist.DoesClientNotSupportWatchListSemantics(client) && !IsFake(client)
+}
+
+// IsFake recognizes the typed clients of client-go's fake clientsets by their package name, fake.
+func IsFake(client any) bool {
+	t := reflect.TypeOf(client)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return path.Base(t.PkgPath()) == "fake"
+}
+
+// IsObjectMissing reports whether an error says that the server knows the resource and has no such
+// object.
+func IsObjectMissing(err error) bool { return apierrors.IsNotFound(err) && !IsResourceMissing(err) }
+
+// IsResourceMissing reports whether an error says that the server does not know a resource. If only
+// the object is missing, the status is the API server's own and names the object.
+func IsResourceMissing(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// probeKey is the context key that marks the list of a probe, for a Replay within a wrapper.
+type probeKey struct{}
+
+// WithProbe marks a list as a probe, for IsProbe.
+func WithProbe(ctx context.Context) context.Context { return context.WithValue(ctx, probeKey{}, true) }
+
+// IsProbe reports whether a list is a probe.
+func IsProbe(ctx context.Context) bool { return ctx.Value(probeKey{}) != nil }

@@ -1,0 +1,386 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Object is the metadata of a Kubernetes object, which the reflector needs. Object omits
+// comparable, so that one piece of machine code serves all pointer types.
+type Object interface {
+	metav1.Object
+}
+
+// Client lists and watches one resource. Every typed client from Kubernetes' code generator is a
+// Client: clientset.CoreV1().Pods("default") is a Client[*corev1.Pod, *corev1.PodList].
+//
+// Get determines T for the compiler, which List and Watch do not. The compiler then infers T, and
+// refuses a store of another type. The reflector itself calls Get only for a lookup: see
+// [KubernetesResourceReflector.Lookup].
+type Client[T, L any] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+var (
+	// ErrNoClient means that the program made a reflector with a nil client.
+	ErrNoClient = stream.ErrNoClient
+
+	// ErrTable means that the server sent a Table, a format for display, instead of objects.
+	ErrTable = stream.ErrTable
+
+	errNoWatch = errors.New("client returned neither a watch nor an error")
+	errNoList  = errors.New("client returned neither a list nor an error")
+)
+
+// ListTypeError means that a client's list type differs from the output of Kubernetes' code
+// generator: a pointer to a struct whose field Items is a slice of the objects.
+type ListTypeError struct {
+	// List and Object are Go types, such as "*v1.PodList" and "*v1.Pod".
+	List, Object string
+}
+
+// Error names the list type and the expected shape.
+func (e *ListTypeError) Error() string {
+	return fmt.Sprintf("%s is no list of %s: want a pointer to a struct with list metadata and a field Items", e.List, e.Object)
+}
+
+// provider is a client with a source of its own.
+type provider[T Object] interface {
+	// Source returns the client's source. It returns nil if self is a wrapper of the client: the
+	// reflector must then call the methods of the wrapper.
+	Source(self any) stream.Source[T]
+}
+
+// SourceOf returns the source of a client. A type that embeds a [client.Resource] may override its
+// methods, so it is a client like any other.
+func SourceOf[T Object, L any](of Client[T, L]) stream.Source[T] {
+	if resource, ok := any(of).(*client.Resource[T]); ok {
+		return resource.Source()
+	}
+	if p, ok := any(of).(provider[T]); ok {
+		if own := p.Source(of); own != nil {
+			return own
+		}
+	}
+	return newAdapter(of)
+}
+
+// adapter is the source of a client of another package, such as a generated one, which decodes
+// whole lists.
+type adapter[T Object, L any] struct {
+	client Client[T, L]
+	// Generated lists share no interface for their items, so newAdapter finds the field by
+	// reflection, once.
+	items []int // index of the field Items
+	// pointers is true if the elements of Items have type T. Otherwise T is a pointer to them.
+	pointers bool
+	err      error // L is no list of T
+}
+
+func newAdapter[T Object, L any](of Client[T, L]) *adapter[T, L] {
+	object, list := reflect.TypeFor[T](), reflect.TypeFor[L]()
+	a := &adapter[T, L]{client: of, err: &ListTypeError{List: list.String(), Object: object.String()}}
+	if list.Kind() != reflect.Pointer || list.Elem().Kind() != reflect.Struct {
+		return a
+	}
+	field, ok := list.Elem().FieldByName("Items")
+	if !ok || field.Type.Kind() != reflect.Slice {
+		return a
+	}
+	item := field.Type.Elem()
+	if item != object && reflect.PointerTo(item) != object {
+		return a
+	}
+	if _, err := meta.ListAccessor(reflect.New(list.Elem()).Interface()); err != nil {
+		return a
+	}
+	a.items, a.pointers, a.err = field.Index, item == object, nil
+	return a
+}
+
+func (a *adapter[T, L]) Check() error {
+	if stream.IsNil(a.client) {
+		return ErrNoClient
+	}
+	return a.err
+}
+
+func (a *adapter[T, L]) About() stream.About {
+	return stream.About{WatchLists: stream.CanStream(a.client)}
+}
+
+func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w stream.Wants[T]) (stream.Page, error) {
+	if w.Probe != nil {
+		ctx = stream.WithProbe(ctx)
+	}
+	list, err := a.client.List(ctx, opts)
+	if err != nil {
+		return stream.Page{}, stream.Bound(err)
+	}
+	if stream.IsNil(list) {
+		return stream.Page{}, errNoList
+	}
+	if isTable(list) {
+		return stream.Page{}, ErrTable
+	}
+	metadata, err := meta.ListAccessor(list)
+	if err != nil {
+		return stream.Page{}, err
+	}
+	if err := stream.CheckVersion(metadata.GetResourceVersion()); err != nil {
+		return stream.Page{}, err
+	}
+	if w.Take != nil {
+		a.take(reflect.ValueOf(list).Elem().FieldByIndex(a.items), w)
+	}
+	p := stream.Page{Version: metadata.GetResourceVersion(), Continue: metadata.GetContinue(), Sharded: isSharded(list)}
+	if p.Version == "" && stream.IsFake(a.client) {
+		p.Version = anyVersion
+	}
+	return p, nil
+}
+
+// take passes on the objects of a list. It copies each object that the list holds by value, because
+// a pointer into the slice would keep all objects of the list in memory
+// (kubernetes/kubernetes#111370).
+func (a *adapter[T, L]) take(items reflect.Value, w stream.Wants[T]) {
+	for i := range items.Len() {
+		item := items.Index(i)
+		if !a.pointers {
+			own := reflect.New(item.Type())
+			own.Elem().Set(item)
+			item = own
+		}
+		object := item.Interface().(T) // newAdapter has checked the type
+		taken := stream.Item[T]{Kind: stream.Put, Write: store.Write[T]{Type: store.Addition, Object: object}}
+		taken.Filter(w.Shards)
+		w.Take(&taken)
+	}
+}
+
+// anyVersion replaces the missing version of a list from a fake client, such as that of a zero
+// fake.Clientset. A watch from this version begins at any state.
+const anyVersion = "0"
+
+// isSharded reports whether a list says that it contains only a shard.
+func isSharded(list any) bool {
+	switch list := list.(type) {
+	case metav1.ShardedListInterface:
+		return list.GetShardInfo() != nil
+	case *unstructured.UnstructuredList:
+		_, found, err := unstructured.NestedMap(list.Object, "metadata", "shardInfo")
+		return found && err == nil
+	}
+	return false
+}
+
+// isTable reports whether an object is a Table, in any Go type.
+func isTable(object any) bool {
+	o, ok := object.(runtime.Object)
+	if !ok || stream.IsNil(o) {
+		return false
+	}
+	kind := o.GetObjectKind().GroupVersionKind()
+	return kind.Kind == "Table" && kind.Group == metav1.GroupName
+}
+
+func (a *adapter[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ stream.Wants[T]) (stream.Items[T], error) {
+	w, err := a.client.Watch(ctx, opts)
+	if err == nil && stream.IsNil(w) {
+		err = errNoWatch
+	}
+	if err != nil {
+		return nil, stream.Bound(err)
+	}
+	// A type that embeds a Channel may change its events, so it is a watch like any other.
+	if of, ok := w.(*stream.Channel[T]); ok {
+		if own := of.Items(); own != nil {
+			return own, nil
+		}
+	}
+	return &adaptedWatch[T]{watch: w}, nil
+}
+
+// adaptedWatch is a client's watch. It returns all events that the client has ready.
+type adaptedWatch[T Object] struct {
+	watch watch.Interface
+	items []stream.Item[T] // of the last call of Next
+}
+
+// maxTogether is the largest number of events that an adaptedWatch combines.
+const maxTogether = 64
+
+func (s *adaptedWatch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]stream.Item[T], error) {
+	clear(s.items)
+	s.items = s.items[:0]
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-wake:
+		return nil, stream.ErrAwake
+	case e, open := <-s.watch.ResultChan():
+		if !open {
+			return nil, io.EOF
+		}
+		s.items = append(s.items, itemOf[T](e))
+	}
+	for len(s.items) < maxTogether {
+		select {
+		case e, open := <-s.watch.ResultChan():
+			if !open {
+				return s.items, nil // the next call returns io.EOF
+			}
+			s.items = append(s.items, itemOf[T](e))
+		default:
+			return s.items, nil
+		}
+	}
+	return s.items, nil
+}
+
+func (s *adaptedWatch[T]) Live() {
+	// The client decodes all objects.
+}
+
+func (s *adaptedWatch[T]) Close() error {
+	s.watch.Stop()
+	return stream.Drain(s.watch.ResultChan())
+}
+
+// itemOf converts an event of a client's watch.
+func itemOf[T Object](from watch.Event) stream.Item[T] {
+	item := stream.Item[T]{Kind: stream.Put}
+	switch from.Type {
+	case watch.Added:
+		item.Write.Type = store.Addition
+	case watch.Modified:
+		item.Write.Type = store.Modification
+	case watch.Deleted:
+		item.Kind, item.Write.Type, item.Write.FinalStateKnown = stream.Delete, store.Deletion, true
+	case watch.Bookmark:
+		metadata := metadataOf(from.Object)
+		if metadata == nil {
+			return stream.Item[T]{Kind: stream.Failed, Err: stream.NewTypeError[T](from.Object)}
+		}
+		item = stream.Item[T]{Kind: stream.Mark, Version: metadata.GetResourceVersion(), Initial: metadata.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"}
+		if err := stream.CheckVersion(item.Version); err != nil {
+			return stream.Item[T]{Kind: stream.Failed, Err: err}
+		}
+		return item
+	case watch.Error:
+		if stream.IsNil(from.Object) {
+			return stream.Item[T]{Kind: stream.Failed, Err: stream.NewTypeError[*metav1.Status](from.Object)}
+		}
+		return stream.Item[T]{Kind: stream.Failed, Err: stream.Bound(apierrors.FromObject(from.Object))}
+	default:
+		return stream.Item[T]{Kind: stream.Failed, Err: &stream.EventTypeError{Type: string(from.Type)}}
+	}
+	// If the object is not a T, the server and this program do not mean the same resource.
+	object, ok := any(from.Object).(T)
+	var err error
+	switch {
+	case isTable(from.Object):
+		err = ErrTable
+	case !ok || stream.IsNil(object):
+		err = stream.NewTypeError[T](from.Object)
+	default:
+		item.Version, item.Write.Object = object.GetResourceVersion(), object
+		if err := stream.CheckVersion(item.Version); err != nil {
+			return stream.Item[T]{Kind: stream.Failed, Err: err}
+		}
+		return item
+	}
+	failed := stream.Item[T]{Kind: stream.Failed, Err: err}
+	if metadata := metadataOf(from.Object); metadata != nil {
+		failed.Write.Key = keyOf(metadata)
+	}
+	return failed
+}
+
+// metadataOf returns the metadata of an object, or nil if it has none.
+func metadataOf(object runtime.Object) metav1.Object {
+	if stream.IsNil(object) {
+		return nil
+	}
+	metadata, err := meta.Accessor(object)
+	if err != nil {
+		return nil
+	}
+	return metadata
+}
+
+// getterIn is a client that gets objects of any namespace. Get of a Client takes only a name.
+type getterIn[T any] interface {
+	GetIn(ctx context.Context, namespace, name string) (T, error)
+}
+
+// Lookup implements [stream.Lookups]. Get of a client of all namespaces cannot name one. So such a
+// client of another package finds nothing, although the object exists, and only a list is proof. The
+// same list serves a client that has no Get.
+func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, bool, error) {
+	if stream.IsNil(a.client) {
+		return "", false, ErrNoClient
+	}
+	anywhere, ok := a.client.(getterIn[T])
+	var object T
+	var err error
+	if ok {
+		object, err = anywhere.GetIn(ctx, key.Namespace, key.Name)
+	} else {
+		object, err = a.client.Get(ctx, key.Name, metav1.GetOptions{})
+	}
+	isUnder := func(object T) bool {
+		return !stream.IsNil(object) && object.GetName() == key.Name && object.GetNamespace() == key.Namespace
+	}
+	switch {
+	case errors.Is(err, stream.ErrNoGet):
+	case err == nil && isUnder(object):
+		return object.GetUID(), true, nil
+	case stream.IsObjectMissing(err):
+		if ok || key.Namespace == "" {
+			return "", false, nil
+		}
+	case err != nil && (ok || key.Namespace == "" || !apierrors.IsNotFound(err)):
+		return "", false, stream.Bound(err)
+	}
+	// Servers answer such a list as fast as a Get, because the name and the namespace are the key in
+	// their storage. Test doubles ignore field selectors.
+	under := fields.Set{"metadata.name": key.Name}
+	if key.Namespace != "" {
+		under["metadata.namespace"] = key.Namespace
+	}
+	opts := metav1.ListOptions{FieldSelector: under.AsSelector().String()}
+	for {
+		var uid types.UID
+		exists := false
+		p, err := a.List(ctx, opts, stream.Wants[T]{Take: func(i *stream.Item[T]) {
+			if !exists && isUnder(i.Write.Object) {
+				uid, exists = i.Write.Object.GetUID(), true
+			}
+		}})
+		if err != nil {
+			return "", false, err
+		}
+		if opts.Continue = p.Continue; exists || p.Continue == "" {
+			return uid, exists, nil
+		}
+	}
+}

@@ -1,0 +1,359 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/kubereflector/kubereflector/internal/restguard"
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+var (
+	// ErrNoKind means that [For] does not know T's kind. T is not a built-in type, and the options
+	// have neither [WithKind] with a version nor [WithScheme] with a scheme in which T is registered
+	// exactly once.
+	ErrNoKind = errors.New("kind is not known: pass WithKind with a version, or WithScheme with a scheme that has the type")
+
+	// ErrClusterScoped means that the caller set a namespace for a kind whose objects have none.
+	ErrClusterScoped = errors.New("kind has no namespaces: pass an empty one")
+)
+
+// For returns the client of T's kind in all namespaces. [Resource.In] returns the client of one
+// namespace. Built-in types need no option; the kind of any other T comes from [WithKind], or from
+// T's registration in the scheme of [WithScheme]:
+//
+//	pods, err := client.For[*corev1.Pod](config)
+//	sites, err := client.For[*Site](config, client.WithKind(siteKind))
+//
+// For sends no request. The first request that needs the resource finds its name by discovery. If
+// the server does not serve the kind yet, that request fails with [reflector.ErrNotServed], and the
+// reflector retries it as usual. The Resource asks the server once. It asks again after such a
+// failure, when the server no longer knows the resource, and when the scope or the kind does not fit
+// any more: see client-C1 in the package documentation.
+//
+// For returns [ErrNoKind] if the kind is not known, and the errors of [ForResource].
+func For[T stream.Object](config *rest.Config, opts ...ResourceOption) (*Resource[T], error) {
+	t, o := reflect.TypeFor[T](), newResourceOptions(opts)
+	kind, err := kindOf(t, &o)
+	if err != nil {
+		return nil, err
+	}
+	return forKind[T](config, t, kind, o)
+}
+
+// forKind returns the client of a kind. Its first request finds the name of the resource.
+func forKind[T stream.Object](config *rest.Config, t reflect.Type, kind schema.GroupVersionKind, o resourceOptions) (*Resource[T], error) {
+	o.kind = kind
+	r, err := connect[T](config, t, kind.GroupVersion().WithResource(""), "", o)
+	if err != nil {
+		return nil, err
+	}
+	r.name = kind.GroupKind().String() + "/" + kind.Version
+	r.finder = newFinder(kind, &listed{rest: r.rest})
+	if !stream.IsNil(o.mapper) {
+		r.finder = newFinder(kind, mapped{o.mapper})
+	}
+	return r, nil
+}
+
+// ErrExample means that the example of [ForType] does not fit T or the resource.
+var ErrExample = errors.New("example of another type: pass a pointer to a struct that is a T, of the kind of the resource")
+
+// ForType returns the client of a resource in all namespaces, and decodes its objects into the type
+// of the example. T is an interface with the methods of metav1.Object, such as metav1.Object itself
+// or controller-runtime's client.Object. So one instantiation of caches and informers serves all
+// kinds of a program that knows them at run time, such as a factory:
+//
+//	deployments, err := client.ForType[metav1.Object](config, gvr, &appsv1.Deployment{})
+//	cache := store.New(store.ObjectKey[metav1.Object]) // holds *appsv1.Deployment
+//
+// The example is a pointer to a struct like the T of [For], an Unstructured or a
+// PartialObjectMetadata. It may be a nil pointer, since only its type and the kind that it states count. Of a
+// PartialObjectMetadata the server sends only the metadata. The objects then state the kind of the
+// resource, if the client knows it, and PartialObjectMetadata otherwise.
+//
+// If resource has no name, the first request finds it by discovery, as with [For]. The kind is then
+// that of [WithKind], the one that the example states, or the one of its type.
+//
+// ForType returns [ErrExample] if the example is not a T, or if its kind or that of [WithKind] has
+// another group or version than the resource. It returns the errors of [For] and [ForResource].
+func ForType[T stream.Object](config *rest.Config, resource schema.GroupVersionResource, example runtime.Object, opts ...ResourceOption) (*Resource[T], error) {
+	t, want := reflect.TypeOf(example), reflect.TypeFor[T]()
+	if t == nil || !t.AssignableTo(want) {
+		return nil, fmt.Errorf("client of %s: example is a %T, want a %s: %w", resource.GroupResource(), example, want, ErrExample)
+	}
+	o := newResourceOptions(opts)
+	if o.kind.Empty() && !stream.IsNil(example) {
+		o.kind = example.GetObjectKind().GroupVersionKind()
+	}
+	kind, err := kindOf(t, &o)
+	switch {
+	case err != nil && (resource.Resource == "" || !o.kind.Empty()):
+		return nil, err
+	case resource.Resource == "":
+		return forKind[T](config, t, kind, o)
+	}
+	if err == nil && kind.GroupVersion() != resource.GroupVersion() {
+		return nil, fmt.Errorf("client of %s: example is a %s of the kind %s, want one of %s: %w", resource.GroupResource(), t, kind, resource.GroupVersion(), ErrExample)
+	}
+	o.kind = kind
+	return connect[T](config, t, resource, "", o)
+}
+
+// ErrNoStruct means that T is not a pointer to a struct.
+var ErrNoStruct = decode.ErrNoStruct
+
+// ErrNoMetadata means that T does not decode an object's metadata.
+var ErrNoMetadata = errors.New("type has no metadata in JSON: embed metav1.ObjectMeta with the tag `json:\"metadata\"`")
+
+// ForResource returns the client of a resource in one namespace. An empty namespace means all
+// namespaces, or a resource without namespaces. ForResource returns [ErrNoStruct] unless T is a
+// pointer to a struct, [ErrNoMetadata] if T has no metadata, and an error if the config is invalid.
+// T determines the requested content types; the config does not. Without QPS or RateLimiter in the
+// config, the client does not limit its requests: the server has priority and fairness for that.
+func ForResource[T stream.Object](config *rest.Config, resource schema.GroupVersionResource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
+	return connect[T](config, reflect.TypeFor[T](), resource, namespace, newResourceOptions(opts))
+}
+
+// connect returns the client of a resource, with a REST client of its own.
+func connect[T stream.Object](config *rest.Config, t reflect.Type, resource schema.GroupVersionResource, namespace string, o resourceOptions) (*Resource[T], error) {
+	r, err := newResource[T](t, resource, namespace, o)
+	if err != nil {
+		return nil, err
+	}
+	own := rest.CopyConfig(config)
+	own.APIPath = "/apis"
+	if resource.Group == "" {
+		own.APIPath = "/api"
+	}
+	version := resource.GroupVersion()
+	own.GroupVersion = &version
+	own.NegotiatedSerializer = statuses
+	own.ContentType, own.AcceptContentTypes = "", ""
+	if own.UserAgent == "" {
+		own.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	if own.QPS == 0 && own.RateLimiter == nil {
+		own.QPS = -1 // the default of client-go is 5 requests a second
+	}
+	if o.http != nil {
+		r.rest, err = rest.RESTClientForConfigAndClient(own, restguard.Client(o.http, guarded))
+	} else {
+		own.Wrap(guarded)
+		r.rest, err = rest.RESTClientFor(own)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", r.name, err)
+	}
+	r.patient, r.timeout = restguard.WithoutTimeout(r.rest)
+	return r, nil
+}
+
+// FromRESTClient is [ForResource] over a REST client of one API group and version, such as a
+// generated clientset's:
+//
+//	client.FromRESTClient[*corev1.Pod](clientset.CoreV1().RESTClient(), "pods", "default")
+//
+// Fake clientsets return a nil client. Run and every method then return an error.
+func FromRESTClient[T stream.Object](client rest.Interface, resource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
+	var version schema.GroupVersion
+	if !stream.IsNil(client) {
+		version = client.APIVersion()
+	}
+	r, err := newResource[T](reflect.TypeFor[T](), version.WithResource(resource), namespace, newResourceOptions(opts))
+	if err != nil {
+		return nil, err
+	}
+	r.rest = restguard.Copy(client, guarded)
+	r.patient, r.timeout = restguard.WithoutTimeout(r.rest)
+	return r, nil
+}
+
+// newResource returns a Resource that decodes into t, without a REST client.
+func newResource[T stream.Object](t reflect.Type, resource schema.GroupVersionResource, namespace string, o resourceOptions) (*Resource[T], error) {
+	r := &Resource[T]{
+		resource: resource.Resource, namespace: namespace,
+		name: resource.GroupResource().String() + "/" + resource.Version, options: o,
+		answers: new(answers), decoders: new(stream.Pool[T]), oneDecoders: new(stream.Pool[T]),
+		expected: expected{learned: new(learned)},
+	}
+	if kind, err := kindOf(t, &o); err == nil && kind.GroupVersion() == resource.GroupVersion() {
+		r.kind = kind
+		apiVersion, name := kind.ToAPIVersionAndKind()
+		o.decoding = append(slices.Clip(o.decoding), decode.MetadataKind(metav1.TypeMeta{APIVersion: apiVersion, Kind: name}))
+		r.options = o
+	}
+	var err error
+	if r.codec, err = decode.ForType[T](t, o.decoding...); err != nil {
+		return nil, fmt.Errorf("client of %s: %w", r.name, err)
+	}
+	if hasNoMetadata(r.codec) {
+		return nil, fmt.Errorf("client of %s: %s: %w", r.name, t, ErrNoMetadata)
+	}
+	generated := r.codec.Protobuf() && isMessage(t.Elem())
+	r.protobuf = generated && !o.withoutProtobuf
+	r.expected.expect(resource.GroupVersion(), resource.Resource, t.Elem(), generated)
+	if o.kind.Kind != "" {
+		r.expected.given = o.kind.Kind
+	}
+	return r, nil
+}
+
+// isMessage reports whether the Unmarshal of a type decodes a whole object. A struct that embeds
+// metav1.ObjectMeta inherits an Unmarshal for the metadata alone. A struct that embeds an object
+// inherits an Unmarshal that ignores the struct's other fields.
+func isMessage(t reflect.Type) (is bool) {
+	defer func() {
+		if recover() != nil {
+			is = false // the method belongs to an embedded pointer, which is nil
+		}
+	}()
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if _, object := reflect.New(field.Type).Interface().(metav1.Object); object && field.Anonymous && field.Type != reflect.TypeFor[metav1.ObjectMeta]() {
+			return false
+		}
+	}
+	object := reflect.New(t).Interface()
+	message, ok := object.(interface{ Unmarshal([]byte) error })
+	// Field 1 of an object is its metadata. Field 1 of the metadata is the name.
+	return ok && message.Unmarshal([]byte("\x0a\x03\x0a\x01x")) == nil && object.(metav1.Object).GetName() == "x"
+}
+
+// hasNoMetadata reports whether T does not decode an object's metadata. The reflector would reject
+// every such object.
+func hasNoMetadata[T stream.Object](codec *decode.Codec[T]) (none bool) {
+	defer func() {
+		if recover() != nil {
+			none = false // as with an embedded pointer, which the first object shows
+		}
+	}()
+	object, err := codec.NewDecoder().Decode(wire.JSON, []byte(`{"metadata":{"name":"x","uid":"x","resourceVersion":"1"}}`))
+	return err == nil && object.GetName() == "" && object.GetUID() == "" && object.GetResourceVersion() == ""
+}
+
+// ErrNotGenerated means that [FromTypedClient] received a client that does not expose its REST
+// client. Clients from client-go's generator expose it since Kubernetes 1.31. Clients of fake
+// clientsets have none, and wrappers hide it.
+var ErrNotGenerated = errors.New("client does not show its REST client: use FromRESTClient or ForResource")
+
+// Getter is a client that gets single objects, as every generated client does.
+type Getter[T any] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+}
+
+// FromTypedClient is [FromRESTClient] for a typed client of a generated clientset. It keeps the
+// client's namespace:
+//
+//	pods, err := client.FromTypedClient(clientset.CoreV1().Pods("default"))
+//
+// A typed client does not reveal its resource. So the first request asks the server for the list of
+// resources in the client's group and version. [WithKind] or [WithScheme] determine the kind.
+// Without them, the kind is the name of T's type, which code generators set to the kind. If the
+// server does not serve the kind, the reflector behaves as with [For].
+//
+// A reflector does not use FromTypedClient by itself for every generated client. A type that embeds
+// such a client would look like the client, and the reflector would bypass its overridden methods.
+// The program should also choose it, because these objects share values and state their kind.
+func FromTypedClient[T stream.Object](client Getter[T], opts ...ResourceOption) (*Resource[T], error) {
+	own, ok := any(client).(interface {
+		GetClient() rest.Interface
+		GetNamespace() string
+	})
+	if !ok || stream.IsNil(client) || stream.IsNil(own.GetClient()) {
+		return nil, fmt.Errorf("%T: %w", client, ErrNotGenerated)
+	}
+	r, err := FromRESTClient[T](own.GetClient(), "", own.GetNamespace(), opts...)
+	if err != nil {
+		return nil, err
+	}
+	version := own.GetClient().APIVersion()
+	kind := version.WithKind(reflect.TypeFor[T]().Elem().Name())
+	if !r.options.kind.Empty() || r.options.scheme != nil {
+		if kind, err = kindOf(reflect.TypeFor[T](), &r.options); err != nil {
+			return nil, err
+		}
+		kind = version.WithKind(kind.Kind)
+	}
+	r.name = kind.GroupKind().String() + "/" + kind.Version
+	r.kind, r.expected.given = kind, kind.Kind
+	r.finder = newFinder(kind, &listed{rest: r.rest})
+	return r, nil
+}
+
+// kindOf returns the kind of a type according to the options.
+func kindOf(t reflect.Type, o *resourceOptions) (schema.GroupVersionKind, error) {
+	var none schema.GroupVersionKind
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return none, fmt.Errorf("client of %s: %w", t, ErrNoStruct)
+	}
+	if !o.kind.Empty() {
+		if o.kind.Kind == "" || o.kind.Version == "" {
+			return none, fmt.Errorf("client of %s, as %q, which lacks a kind or a version: %w", t, o.kind.String(), ErrNoKind)
+		}
+		return o.kind, nil
+	}
+	if o.scheme == nil {
+		if kind, ok := builtIn(t.Elem()); ok {
+			return kind, nil
+		}
+	}
+	object, ok := reflect.New(t.Elem()).Interface().(runtime.Object)
+	if !ok || o.scheme == nil {
+		return none, fmt.Errorf("client of %s: %w", t, ErrNoKind)
+	}
+	kinds, _, err := o.scheme.ObjectKinds(object)
+	if err != nil {
+		return none, fmt.Errorf("client of %s: %w: %w", t, ErrNoKind, err)
+	}
+	if len(kinds) != 1 {
+		return none, fmt.Errorf("client of %s, which is registered as %v: %w", t, kinds, ErrNoKind)
+	}
+	return kinds[0], nil
+}
+
+// builtInGroups maps the packages of k8s.io/api to API groups.
+var builtInGroups = map[string]string{
+	"admissionregistration": "admissionregistration.k8s.io",
+	"apiserverinternal":     "internal.apiserver.k8s.io",
+	"apps":                  "apps",
+	"authentication":        "authentication.k8s.io",
+	"authorization":         "authorization.k8s.io",
+	"autoscaling":           "autoscaling",
+	"batch":                 "batch",
+	"certificates":          "certificates.k8s.io",
+	"coordination":          "coordination.k8s.io",
+	"core":                  "",
+	"discovery":             "discovery.k8s.io",
+	"events":                "events.k8s.io",
+	"extensions":            "extensions",
+	"flowcontrol":           "flowcontrol.apiserver.k8s.io",
+	"lifecycle":             "lifecycle.k8s.io",
+	"networking":            "networking.k8s.io",
+	"node":                  "node.k8s.io",
+	"policy":                "policy",
+	"rbac":                  "rbac.authorization.k8s.io",
+	"resource":              "resource.k8s.io",
+	"scheduling":            "scheduling.k8s.io",
+	"storage":               "storage.k8s.io",
+	"storagemigration":      "storagemigration.k8s.io",
+}
+
+// builtIn returns the kind of a type in k8s.io/api/GROUP/VERSION. It needs no scheme, which would
+// link every built-in type into the program.
+func builtIn(t reflect.Type) (schema.GroupVersionKind, bool) {
+	path, ok := strings.CutPrefix(t.PkgPath(), "k8s.io/api/")
+	pkg, version, _ := strings.Cut(path, "/")
+	group, known := builtInGroups[pkg]
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: t.Name()}, ok && known
+}
