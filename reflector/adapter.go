@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -291,7 +292,7 @@ func itemOf[T Object](from watch.Event) stream.Item[T] {
 		}
 		return stream.Item[T]{Kind: stream.Failed, Err: stream.Bound(apierrors.FromObject(from.Object))}
 	default:
-		return stream.Item[T]{Kind: stream.Failed, Err: &stream.EventTypeError{Type: string(from.Type)}}
+		return stream.Item[T]{Kind: stream.Failed, Err: &answer.EventTypeError{Type: string(from.Type)}}
 	}
 	// If the object is not a T, the server and this program do not mean the same resource.
 	object, ok := any(from.Object).(T)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -415,7 +416,7 @@ func TestForTypeNamesTheExamplesTypeInErrors(t *testing.T) {
 		bad, err := client.ForType[metav1.Object](server.Config(), configMapResource, &badObject{})
 		require.NoError(t, err)
 		_, err = bad.In("default").Get(context.Background(), "a", metav1.GetOptions{})
-		var failure *client.DecodeError
+		var failure *answer.DecodeError
 		require.ErrorAs(t, err, &failure)
 		assert.Equal(t, "*reflector_test.badObject", failure.Type)
 	})

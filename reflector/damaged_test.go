@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -65,8 +66,8 @@ func bodyOf(t testing.TB, body []byte) *client.Resource[*corev1.ConfigMap] {
 
 // isOurs reports whether an error is one that tells what was asked, or which object it was.
 func isOurs(err error) bool {
-	var unreadable *client.ResponseError
-	var bad *client.DecodeError
+	var unreadable *answer.ResponseError
+	var bad *answer.DecodeError
 	return errors.As(err, &unreadable) && unreadable.Request != "" || errors.As(err, &bad)
 }
 

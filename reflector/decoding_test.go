@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -57,7 +58,7 @@ func read[T reflector.Object](t *testing.T, object string) (list, event error) {
 			event = r.State().Err
 			stop()
 		})
-		opts = append(opts, client.WithUnknownFields(func(*client.DecodeError) {}))
+		opts = append(opts, client.WithUnknownFields(func(*answer.DecodeError) {}))
 	}
 	return list, event
 }
@@ -84,7 +85,7 @@ func TestObjectWhoseMethodsPanicIsUndecodable(t *testing.T) {
 				return
 			}
 			for _, err := range []error{list, event} {
-				var failure *client.DecodeError
+				var failure *answer.DecodeError
 				require.ErrorAs(t, err, &failure)
 				assert.ErrorIs(t, err, store.ErrPanic)
 			}
@@ -104,8 +105,8 @@ func TestUnknownFieldsAreReportedAndTheObjectIsStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mu sync.Mutex
-				var unknown []*client.DecodeError
-				api := server.client(t, client.WithUnknownFields(func(err *client.DecodeError) {
+				var unknown []*answer.DecodeError
+				api := server.client(t, client.WithUnknownFields(func(err *answer.DecodeError) {
 					mu.Lock()
 					defer mu.Unlock()
 					unknown = append(unknown, err)
@@ -132,9 +133,9 @@ func TestUnknownFieldOfAnObjectThatDoesNotFitIsNotThatOfTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := strings.Replace(jsonObject("a", "5", "red"), `"color":"red"`, `"size":3,"color":7`, 1)
 		server := &scripted{lists: []scriptedAnswer{jsonList("7", bad, jsonObject("b", "6", "blue"))}}
-		api := server.client(t, client.WithUnknownFields(func(err *client.DecodeError) { t.Errorf("reported: %v", err) }))
+		api := server.client(t, client.WithUnknownFields(func(err *answer.DecodeError) { t.Errorf("reported: %v", err) }))
 		_, err := api.List(t.Context(), metav1.ListOptions{})
-		var failure *client.DecodeError
+		var failure *answer.DecodeError
 		require.ErrorAs(t, err, &failure)
 		assert.Equal(t, "a", failure.Name)
 	})
@@ -238,7 +239,7 @@ func assertMismatch(t *testing.T, what string, errs []error) {
 	var other *client.MismatchError
 	require.ErrorAs(t, errs[0], &other)
 	assert.Equal(t, what, other.What)
-	var failed *client.ResponseError
+	var failed *answer.ResponseError
 	require.ErrorAs(t, errs[0], &failed)
 }
 
@@ -410,7 +411,7 @@ func TestObjectsThatDoNotFitHoldUpNothingElse(t *testing.T) {
 				synctest.Wait()
 				require.NotEmpty(t, errs)
 				assert.LessOrEqual(t, len(errs), 2, "once for each object, or together")
-				var bad *client.DecodeError
+				var bad *answer.DecodeError
 				require.ErrorAs(t, errs[0], &bad)
 				assert.Equal(t, "bad", bad.Name)
 				assert.ErrorContains(t, errs[0], "decode configmaps/v1 default/bad into *reflector_test.BadPaint")

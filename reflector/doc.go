@@ -150,15 +150,15 @@
 // [WithRetry] calls it final.
 //
 // If a [client.Resource] cannot decode an object, the store lacks that object, and the error is a
-// [*client.DecodeError]. It names the field that does not fit. A panic in one of T's own methods is
+// [*answer.DecodeError]. It names the field that does not fit. A panic in one of T's own methods is
 // a DecodeError as well. A generated client decodes whole lists, so one bad object fails the whole
 // list.
 //
-// A failed request of a [client.Resource] is a [*client.ResponseError] with the request, the status
+// A failed request of a [client.Resource] is an [*answer.ResponseError] with the request, the status
 // code and the content type. Error texts have at most 1 KiB and quote no value of an object. Errors
 // for rejected objects are combined, and after the first ten the reflector reports them at most
 // once a second. A [client.Resource] refuses a redirect to another host or scheme
-// ([client.RedirectError]). The reflector resumes a watch whose connection broke. It relists after
+// ([answer.RedirectError]). The reflector resumes a watch whose connection broke. It relists after
 // any other stream that a [client.Resource] cannot read.
 //
 // Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if the reflector's parts do

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
-	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -95,19 +95,15 @@ type Error struct {
 // Error names the reflector, the operation, the object, the resource version and the cause, in at
 // most 1 KiB.
 func (e *Error) Error() string {
-	s := fmt.Sprintf("reflector %s: %s", stream.Cut(e.Reflector, stream.MaxName), e.Op)
+	s := fmt.Sprintf("reflector %s: %s", cut.Text(e.Reflector, cut.MaxName), e.Op)
 	if e.Key != (store.Key{}) {
-		s += fmt.Sprintf(" %q", stream.Cut(e.Key.String(), stream.MaxName))
+		s += fmt.Sprintf(" %q", cut.Text(e.Key.String(), cut.MaxName))
 	}
 	if e.ResourceVersion != "" {
-		s += fmt.Sprintf(" at resource version %q", stream.Cut(e.ResourceVersion, 64))
+		s += fmt.Sprintf(" at resource version %q", cut.Text(e.ResourceVersion, 64))
 	}
-	return stream.Cut(fmt.Sprintf("%s: %v", s, e.Err), stream.MaxText)
+	return cut.Text(fmt.Sprintf("%s: %v", s, e.Err), cut.MaxText)
 }
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
-
-// TypeError means that a watch event carried something other than an object of the reflector's
-// type.
-type TypeError = stream.TypeError

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -283,7 +284,7 @@ func TestRedirectToAnotherServerGetsNoCredentials(t *testing.T) {
 					resource, err := open(config)
 					require.NoError(t, err)
 					err = request(t.Context(), resource)
-					var refused *client.RedirectError
+					var refused *answer.RedirectError
 					require.ErrorAs(t, err, &refused, "%d %s: %s by a client %s", code, location, verb, api)
 					assert.Equal(t, "http://apiserver", refused.From)
 					assert.NotContains(t, err.Error(), "secret")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -168,7 +169,7 @@ func TestListInManyPartsKeepsItsOrder(t *testing.T) {
 		}
 		server := &scripted{lists: []scriptedAnswer{jsonList("7", items...)}}
 		_, err := server.client(t).List(t.Context(), metav1.ListOptions{})
-		var bad *client.DecodeError
+		var bad *answer.DecodeError
 		require.ErrorAs(t, err, &bad)
 		assert.Equal(t, "o50", bad.Name, "the first of those that do not fit")
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
@@ -43,7 +44,7 @@ func TestEventOfAnotherTypeIsReportedAndNotPassed(t *testing.T) {
 				stop := running(t, New(api, s, WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) })))
 				synctest.Wait()
 				require.Len(t, errs, 1)
-				var typeError *TypeError
+				var typeError *answer.TypeError
 				require.ErrorAs(t, errs[0], &typeError)
 				assert.ErrorContains(t, errs[0], tc.says)
 				assert.Equal(t, "a@11 held@1", contents(s))

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
@@ -169,10 +169,10 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 		"an error that is unreadable": {scriptedAnswer{body: blue + jsonEvent(watch.Error, `[]`), open: true}, client.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
 		"a table":                     {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"rows":[]}`), open: true}, reflector.ErrTable, `{"kind":"Table"`, "list 0, watch 7, list 8, watch 9"},
 		"a status that is no error":   {scriptedAnswer{body: blue + jsonEvent(watch.Modified, `{"kind":"Status","apiVersion":"v1","metadata":{},"code":500}`), open: true}, nil, `{"kind":"Status"`, "list 0, watch 7, list 8, watch 9"},
-		"an unknown event":            {scriptedAnswer{body: blue + jsonEvent("SYNC", `{"kind":"x"}`), open: true}, &stream.EventTypeError{Type: "SYNC"}, `{"kind":"x"`, "list 0, watch 7, list 8, watch 9"},
-		"no object":                   {scriptedAnswer{body: blue + jsonEvent(watch.Added, `null`), open: true}, &reflector.TypeError{Want: "*reflector_test.Paint", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
-		"no bookmark":                 {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `null`), open: true}, &reflector.TypeError{Want: "*reflector_test.Paint", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
-		"no error":                    {scriptedAnswer{body: blue + jsonEvent(watch.Error, `null`), open: true}, &reflector.TypeError{Want: "*v1.Status", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
+		"an unknown event":            {scriptedAnswer{body: blue + jsonEvent("SYNC", `{"kind":"x"}`), open: true}, &answer.EventTypeError{Type: "SYNC"}, `{"kind":"x"`, "list 0, watch 7, list 8, watch 9"},
+		"no object":                   {scriptedAnswer{body: blue + jsonEvent(watch.Added, `null`), open: true}, &answer.TypeError{Want: "*reflector_test.Paint", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
+		"no bookmark":                 {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `null`), open: true}, &answer.TypeError{Want: "*reflector_test.Paint", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
+		"no error":                    {scriptedAnswer{body: blue + jsonEvent(watch.Error, `null`), open: true}, &answer.TypeError{Want: "*v1.Status", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
 		"a bookmark that is none":     {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `[]`), open: true}, client.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,24 +190,24 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 				require.Len(t, errs, 1)
 				switch is := tc.is.(type) {
 				case nil:
-				case *stream.EventTypeError:
-					var got *stream.EventTypeError
+				case *answer.EventTypeError:
+					var got *answer.EventTypeError
 					require.ErrorAs(t, errs[0], &got)
 					assert.Equal(t, is, got)
-				case *reflector.TypeError:
-					var got *reflector.TypeError
+				case *answer.TypeError:
+					var got *answer.TypeError
 					require.ErrorAs(t, errs[0], &got)
 					assert.Equal(t, is, got)
 				default:
 					assert.ErrorIs(t, errs[0], is)
 				}
 				if name == "a status that is no error" {
-					var other *reflector.TypeError
+					var other *answer.TypeError
 					require.ErrorAs(t, errs[0], &other)
 					assert.Equal(t, "Status", other.Got)
 				}
 				if tc.says != "" {
-					var unreadable *client.ResponseError
+					var unreadable *answer.ResponseError
 					require.ErrorAs(t, errs[0], &unreadable)
 					assert.Contains(t, unreadable.Request, "GET http://localhost/api/v1/namespaces/default/configmaps?")
 					assert.Contains(t, unreadable.Request, "watch=true")
@@ -253,7 +253,7 @@ func TestListThatCannotBeRead(t *testing.T) {
 				require.Len(t, errs, 1)
 				assert.ErrorIs(t, errs[0], tc.is)
 				if name == "a table" {
-					var unreadable *client.ResponseError
+					var unreadable *answer.ResponseError
 					require.ErrorAs(t, errs[0], &unreadable)
 					assert.Contains(t, unreadable.Request, "GET http://localhost/api/v1/namespaces/default/configmaps?")
 					assert.True(t, bytes.HasPrefix(unreadable.Head, []byte(`{"kind":"Table"`)), "%q", unreadable.Head)

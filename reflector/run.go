@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
@@ -191,10 +192,10 @@ func (r *KubernetesResourceReflector[T]) report(ctx context.Context, err error) 
 	version := r.store.ResourceVersion()
 	if failure, ok := errors.AsType[*Error](err); ok {
 		if failure.Key != (store.Key{}) {
-			fields = append(fields, zap.String("key", stream.Cut(failure.Key.String(), stream.MaxName)))
+			fields = append(fields, zap.String("key", cut.Text(failure.Key.String(), cut.MaxName)))
 		}
 		if failure.ResourceVersion != "" {
-			version = stream.Cut(failure.ResourceVersion, stream.MaxVersion)
+			version = cut.Text(failure.ResourceVersion, stream.MaxVersion)
 		}
 	}
 	r.logger.Warn("reflecting failed", append(fields, zap.String("resourceVersion", version))...)

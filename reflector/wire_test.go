@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -232,7 +233,7 @@ func TestResourceOptions(t *testing.T) {
 		assert.Empty(t, list(t, client.WithoutManagedFields())[0].ManagedFields)
 
 		var unknown []string
-		list(t, client.WithUnknownFields(func(err *client.DecodeError) { unknown = append(unknown, err.Error()) }))
+		list(t, client.WithUnknownFields(func(err *answer.DecodeError) { unknown = append(unknown, err.Error()) }))
 		require.Len(t, unknown, 4)
 		assert.Contains(t, unknown[0], "configmaps/v1 default/a")
 		assert.Contains(t, unknown[1], "size")

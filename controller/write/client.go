@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
-	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -127,8 +127,8 @@ func replaced(err error) bool {
 
 func failed(what string, object metav1.Object, err error) error {
 	if isNil(object) {
-		return stream.Wrap(fmt.Sprintf("%s %T", what, object), err)
+		return cut.Error(fmt.Sprintf("%s %T", what, object), err)
 	}
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
-	return stream.Wrap(fmt.Sprintf("%s %T %s", what, object, key), err)
+	return cut.Error(fmt.Sprintf("%s %T %s", what, object, key), err)
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
-	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,7 +41,7 @@ func CreateOrUpdate[T metav1.Object](ctx context.Context, of interface {
 	var none T
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return none, stream.Wrap(fmt.Sprintf("create %s %s", t, key), client.ErrNoStruct)
+		return none, cut.Error(fmt.Sprintf("create %s %s", t, key), client.ErrNoStruct)
 	}
 	object := reflect.New(t.Elem()).Interface().(T)
 	object.SetNamespace(key.Namespace)

@@ -79,7 +79,7 @@
 // is a [client.ErrOtherObject]. [*OwnedError] names the owner of an object. [ErrNoVersion], [ErrSame],
 // [ErrNotStatus], [ErrDeleting] and [ErrOtherNamespace] are mistakes of the caller. [ErrAmbiguous],
 // [ErrTransformed] and [ErrNullDropped] name the path of a change that the struct, the cache or the
-// server does not allow. A redirect to another server is a [client.RedirectError].
+// server does not allow. A redirect to another server is an [answer.RedirectError].
 //
 // # Code
 //

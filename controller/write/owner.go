@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubereflector/kubereflector/internal/wire/stream"
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,7 +25,7 @@ type OwnedError struct {
 
 // Error names the object and its owner.
 func (e *OwnedError) Error() string {
-	return stream.Cut(fmt.Sprintf("%s belongs to %s %s, UID %s", e.Key, e.Owner.Kind, e.Owner.Name, e.Owner.UID), stream.MaxText)
+	return cut.Text(fmt.Sprintf("%s belongs to %s %s, UID %s", e.Key, e.Owner.Kind, e.Owner.Name, e.Owner.UID), cut.MaxText)
 }
 
 // Own makes an owner the controller of an object before it is written, as [metav1.NewControllerRef]
@@ -63,10 +63,10 @@ func owned(owner metav1.Object, kind schema.GroupVersionKind, object metav1.Obje
 	}
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 	if owner.GetNamespace() != "" && owner.GetNamespace() != object.GetNamespace() {
-		return nil, stream.Wrap(fmt.Sprintf("%s, owned by %s in %s", key, owner.GetName(), owner.GetNamespace()), ErrOtherNamespace)
+		return nil, cut.Error(fmt.Sprintf("%s, owned by %s in %s", key, owner.GetName(), owner.GetNamespace()), ErrOtherNamespace)
 	}
 	if owner.GetUID() == "" {
-		return nil, stream.Wrap(fmt.Sprintf("owner %s of %s", owner.GetName(), key), ErrNoVersion)
+		return nil, cut.Error(fmt.Sprintf("owner %s of %s", owner.GetName(), key), ErrNoVersion)
 	}
 	if other := metav1.GetControllerOf(object); other != nil && other.UID != owner.GetUID() {
 		return nil, &OwnedError{Key: key, Owner: *other}

@@ -10,21 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"k8s.io/client-go/rest"
 )
-
-// RedirectError means that a server redirected a request to another host or scheme. The client
-// does not follow: client-go's transports add the credentials to each request, so the other
-// server would get them, and its answer would pass for the API server's (compare CVE-2022-3172).
-type RedirectError struct {
-	// From and To are scheme and host, such as "https://10.0.0.1:6443".
-	From, To string
-}
-
-// Error names both servers.
-func (e *RedirectError) Error() string {
-	return fmt.Sprintf("%s redirects to another server, %s, and the client does not send credentials there: set the host of the config to the API server itself", e.From, e.To)
-}
 
 // Config returns a copy of a config whose clients are protected.
 func Config(config *rest.Config) *rest.Config {
@@ -33,7 +21,7 @@ func Config(config *rest.Config) *rest.Config {
 	return own
 }
 
-// Transport returns a transport that returns a [RedirectError] instead of a redirect to another
+// Transport returns a transport that returns an [answer.RedirectError] instead of a redirect to another
 // server, and an error instead of a redirect that turns a write into a GET. It limits the bodies of
 // refusals to [RefusalLimit].
 func Transport(to http.RoundTripper) http.RoundTripper { return transport{to} }
@@ -111,7 +99,7 @@ func redirect(r *http.Request, response *http.Response) error {
 	case err != nil:
 		// net/http says what is wrong with the location.
 	case r.URL.Scheme != to.Scheme || address(r.URL) != address(to):
-		return &RedirectError{From: server(r.URL), To: server(to)}
+		return &answer.RedirectError{From: server(r.URL), To: server(to)}
 	}
 	if !keeps {
 		return fmt.Errorf("%s redirects a write (%s) with status %d: net/http would send a GET instead", server(r.URL), r.Method, response.StatusCode)

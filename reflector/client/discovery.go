@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
@@ -323,14 +324,14 @@ func (e *DiscoveryError) Error() string {
 	if e.Path != "" {
 		text += ": get " + e.Path
 	}
-	text = stream.Cut(fmt.Sprintf("%s: %v", text, e.Err), discoveryText)
+	text = cut.Text(fmt.Sprintf("%s: %v", text, e.Err), discoveryText)
 	switch {
 	case !apierrors.IsForbidden(e.Err):
 		return text
 	case e.Path == "":
 		return text + ": allow the verb get on the nonResourceURLs of discovery, as the ClusterRole system:discovery does, or use ForResource"
 	}
-	return text + fmt.Sprintf(": allow the verb get on the nonResourceURL %s, as the ClusterRole system:discovery does, or use ForResource", stream.Cut(e.Path, stream.MaxName))
+	return text + fmt.Sprintf(": allow the verb get on the nonResourceURL %s, as the ClusterRole system:discovery does, or use ForResource", cut.Text(e.Path, cut.MaxName))
 }
 
 // discoveryText is the most bytes of the error without the advice, so that both have 1 KiB.

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kubereflector/kubereflector/internal/wire/stream"
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -86,13 +86,13 @@ func (x *expected) check(kind metav1.TypeMeta) error {
 		return nil
 	}
 	if kind.APIVersion != "" && x.version.Version != "" && group != x.version.Group {
-		return &MismatchError{What: "API group", Want: x.version.Group, Got: stream.Cut(group, stream.MaxName)}
+		return &MismatchError{What: "API group", Want: x.version.Group, Got: cut.Text(group, cut.MaxName)}
 	}
 	if kind.Kind == "" {
 		return nil
 	}
 	want := x.given
-	if want == "" && kind.Kind != "Status" && len(kind.Kind) <= stream.MaxName {
+	if want == "" && kind.Kind != "Status" && len(kind.Kind) <= cut.MaxName {
 		learned := x.learned.kind.Load()
 		if learned == nil {
 			x.learned.kind.CompareAndSwap(nil, &kind.Kind)
@@ -104,7 +104,7 @@ func (x *expected) check(kind metav1.TypeMeta) error {
 	}
 	if !strings.EqualFold(want, kind.Kind) {
 		x.learned.doubts.Add(1)
-		return &MismatchError{What: "kind", Want: want, Got: stream.Cut(kind.Kind, stream.MaxName)}
+		return &MismatchError{What: "kind", Want: want, Got: cut.Text(kind.Kind, cut.MaxName)}
 	}
 	if x.learned.doubts.Load() != 0 {
 		x.learned.doubts.Store(0)
@@ -135,7 +135,7 @@ func groupOf(apiVersion string) string {
 
 func (r *Resource[T]) checkNamespace(namespace string) error {
 	if r.namespace != "" && namespace != r.namespace {
-		return &MismatchError{What: "namespace", Want: r.namespace, Got: stream.Cut(namespace, stream.MaxName)}
+		return &MismatchError{What: "namespace", Want: r.namespace, Got: cut.Text(namespace, cut.MaxName)}
 	}
 	return nil
 }

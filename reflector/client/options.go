@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,7 +15,7 @@ type ResourceOption interface{ applyResource(*resourceOptions) }
 
 type resourceOptions struct {
 	decoding        []decode.Option
-	unknown         func(*DecodeError)
+	unknown         func(*answer.DecodeError)
 	maxObjectBytes  int // 0 is the default
 	withoutProtobuf bool
 
@@ -55,12 +56,12 @@ func WithoutManagedFields() ResourceOption { return decoding(decode.SkipManagedF
 // does not have; an Unstructured has all. The error names the first such field. The Resource still
 // decodes the object, but slower. Several decoding goroutines may call the function at once.
 // Protobuf does not name fields, so the function gets no calls for protobuf: see [WithoutProtobuf].
-func WithUnknownFields(report func(*DecodeError)) ResourceOption {
+func WithUnknownFields(report func(*answer.DecodeError)) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.unknown = report })
 }
 
 // WithMaxObjectBytes sets the largest size of an object on the wire, in bytes. The Resource aborts a
-// response with a larger object and returns a [*ResponseError] that is [ErrTooLarge]. Without this
+// response with a larger object and returns an [*answer.ResponseError] that is [ErrTooLarge]. Without this
 // option, or if bytes is not positive, the limit is 16 MiB, ten times that of etcd. An extension
 // server with a storage of its own may need more, and a program with little memory less.
 func WithMaxObjectBytes(bytes int) ResourceOption {

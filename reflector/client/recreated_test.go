@@ -39,7 +39,7 @@ func newCluster(t *testing.T) *cluster {
 			if strings.Count(r.URL.Path, "/") < 4 {
 				c.discoveries.Add(1)
 				if c.refuses.Load() {
-					return answer(r, 503, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","code":503}`), nil
+					return reply(r, 503, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","code":503}`), nil
 				}
 			}
 			to, err := rest.TransportFor(c.current.Load().Config())
@@ -252,7 +252,7 @@ func TestMissingDefinitionIsAskedForSeldomInTheEnd(t *testing.T) {
 func TestRefusedDiscoveryNamesTheMissingPermission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuses := func(r *http.Request) (*http.Response, error) {
-			return answer(r, 403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"forbidden: User \"u\" cannot get path \"`+r.URL.Path+`\"`+strings.Repeat("x", 4096)+`"}`), nil
+			return reply(r, 403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"forbidden: User \"u\" cannot get path \"`+r.URL.Path+`\"`+strings.Repeat("x", 4096)+`"}`), nil
 		}
 		config := &rest.Config{Host: "http://apiserver", Transport: roundTrip(refuses)}
 		m, err := mapper.InMemory(config)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -149,7 +150,7 @@ func TestErrorsOfWritesAreShortAndNameTheKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := over(t, func(r *http.Request) (*http.Response, error) {
-				return answer(r, tc.code, tc.body), nil
+				return reply(r, tc.code, tc.body), nil
 			}, client.WithMaxObjectBytes(1<<20))
 			_, err = of.Update(t.Context(), object, metav1.UpdateOptions{})
 			require.Error(t, err)
@@ -178,7 +179,7 @@ func TestWriteIsSentOnce(t *testing.T) {
 			sent := 0
 			of := over(t, func(r *http.Request) (*http.Response, error) {
 				sent++
-				refused := answer(r, code, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":`+strconv.Itoa(code)+`,"details":{"retryAfterSeconds":3}}`)
+				refused := reply(r, code, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":`+strconv.Itoa(code)+`,"details":{"retryAfterSeconds":3}}`)
 				refused.Header.Set("Retry-After", "3")
 				return refused, nil
 			})
@@ -197,7 +198,7 @@ func TestRedirectDoesNotTurnAWriteIntoARead(t *testing.T) {
 	for _, code := range []int{301, 302, 303} {
 		of := over(t, func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodGet && r.URL.Path == "/other" {
-				return answer(r, http.StatusOK, `{"metadata":{"namespace":"ns","name":"b"}}`), nil
+				return reply(r, http.StatusOK, `{"metadata":{"namespace":"ns","name":"b"}}`), nil
 			}
 			return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Location": {"/other"}}, Body: http.NoBody}, nil
 		})
@@ -218,7 +219,7 @@ func TestRedirectToAnotherServerGetsNoWrite(t *testing.T) {
 			return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Location": {"http://elsewhere/"}}, Body: http.NoBody}, nil
 		})
 		for _, err := range writes(t, of) {
-			var refused *client.RedirectError
+			var refused *answer.RedirectError
 			assert.True(t, errors.As(err, &refused), "%v", err)
 		}
 	}

@@ -38,25 +38,6 @@ var (
 	ErrContentType = stream.ErrContentType
 )
 
-type (
-	// ResponseError means that a request of a [Resource] failed, in one of four ways:
-	//
-	//   - The response is unreadable: [ErrMalformed], [ErrTruncated], [ErrTooLarge] or
-	//     [ErrContentType].
-	//   - The response has no object of the resource: [reflector.ErrTable], [*MismatchError],
-	//     [*reflector.TypeError], or an error that names an unknown type of event.
-	//   - The connection broke.
-	//   - The server rejected the request: *StatusError of k8s.io/apimachinery/pkg/api/errors.
-	ResponseError = stream.ResponseError
-
-	// DecodeError means that an object from the server does not fit T.
-	DecodeError = stream.DecodeError
-)
-
-// RedirectError means that a server redirected a request to another host or scheme. The client does
-// not follow the redirect, because it would send its credentials there.
-type RedirectError = restguard.RedirectError
-
 var (
 	metaVersion = schema.GroupVersion{Version: "v1"}
 	metaScheme  = newMetaScheme()
@@ -306,7 +287,7 @@ type responseKey struct{}
 
 // guarded returns a transport that stores content type and status in the response of responseKey,
 // because a rest.Request returns only the stream of the body. The transport also enforces
-// [RedirectError] and [restguard.RefusalLimit].
+// [answer.RedirectError] and [restguard.RefusalLimit].
 func guarded(to http.RoundTripper) http.RoundTripper { return noting{restguard.Transport(to)} }
 
 type noting struct{ http.RoundTripper }

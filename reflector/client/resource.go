@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
@@ -86,8 +87,8 @@ func (r *Resource[T]) Namespace() string {
 	return r.namespace
 }
 
-// Get returns an object. It returns a [*DecodeError] if the response does not decode into T, and a
-// [*ResponseError] if the request failed or the response is another object.
+// Get returns an object. It returns an [*answer.DecodeError] if the response does not decode into T, and a
+// [*answer.ResponseError] if the request failed or the response is another object.
 func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
 	var none T
 	resource, namespace, err := r.place(ctx, "")
@@ -121,8 +122,8 @@ func (r *Resource[T]) GetJSON(ctx context.Context, name string, opts metav1.GetO
 	return data, nil
 }
 
-// List returns a page of objects. It returns a [*DecodeError] if one of them does not fit T, and a
-// [*ResponseError] if the response is not a list.
+// List returns a page of objects. It returns an [*answer.DecodeError] if one of them does not fit T, and a
+// [*answer.ResponseError] if the response is not a list.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*ResourceList[T], error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -254,7 +255,7 @@ func (s resourceSource[T]) Lookup(ctx context.Context, key store.Key) (types.UID
 	case err != nil:
 		return "", false, r.failed("get", namespace, key.Name, a.Fail(nil, err))
 	case object.Name != key.Name:
-		want, got := stream.Cut(key.Name, stream.MaxName), stream.Cut(object.Name, stream.MaxName)
+		want, got := cut.Text(key.Name, cut.MaxName), cut.Text(object.Name, cut.MaxName)
 		return "", false, r.failed("get", namespace, key.Name, a.Fail(nil, &MismatchError{What: "name", Want: want, Got: got}))
 	}
 	return object.UID, true, nil

@@ -91,8 +91,8 @@ func over(t *testing.T, transport roundTrip, opts ...client.ResourceOption) *cli
 	return of
 }
 
-// answer returns a response with a body.
-func answer(r *http.Request, code int, body string) *http.Response {
+// reply returns a response with a body.
+func reply(r *http.Request, code int, body string) *http.Response {
 	return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -206,9 +207,9 @@ func (r *Resource[T]) readObject(a *stream.Response, namespace, name string) (ob
 	case err != nil:
 		return none, err
 	case name != "" && key.Name != name:
-		return none, a.Fail(nil, &MismatchError{What: "name", Want: stream.Cut(name, stream.MaxName), Got: stream.Cut(key.Name, stream.MaxName)})
+		return none, a.Fail(nil, &MismatchError{What: "name", Want: cut.Text(name, cut.MaxName), Got: cut.Text(key.Name, cut.MaxName)})
 	case namespace != "" && key.Namespace != namespace:
-		return none, a.Fail(nil, &MismatchError{What: "namespace", Want: stream.Cut(namespace, stream.MaxName), Got: stream.Cut(key.Namespace, stream.MaxName)})
+		return none, a.Fail(nil, &MismatchError{What: "namespace", Want: cut.Text(namespace, cut.MaxName), Got: cut.Text(key.Namespace, cut.MaxName)})
 	}
 	return object, nil
 }
@@ -290,7 +291,7 @@ func (r *Resource[T]) failed(what, namespace, name string, err error) error {
 	if r != nil {
 		what += " " + r.name
 	}
-	return stream.Wrap(what+" "+stream.Cut(key, stream.MaxName), err)
+	return cut.Error(what+" "+cut.Text(key, cut.MaxName), err)
 }
 
 // precondition returns the resource version without which the server refuses a write. It returns ""

@@ -201,7 +201,7 @@ func TestApplySendsTheStruct(t *testing.T) {
 		forced = append(forced, r.URL.Query().Get("force"))
 		sent, err := io.ReadAll(r.Body)
 		assert.NoError(t, err)
-		return answer(r, http.StatusOK, string(sent)), nil
+		return reply(r, http.StatusOK, string(sent)), nil
 	})}
 	all, err := client.ForResource[*Bucket](config, buckets, "", client.WithKind(bucketKind))
 	require.NoError(t, err)
@@ -253,7 +253,7 @@ func TestMetadataIsApplied(t *testing.T) {
 		var err error
 		sent, err = io.ReadAll(r.Body)
 		assert.NoError(t, err)
-		return answer(r, http.StatusOK, `{"kind":"Bucket","apiVersion":"example.com/v1","metadata":{"namespace":"ns","name":"b","labels":{"a":"b"}},"spec":{"size":1}}`), nil
+		return reply(r, http.StatusOK, `{"kind":"Bucket","apiVersion":"example.com/v1","metadata":{"namespace":"ns","name":"b","labels":{"a":"b"}},"spec":{"size":1}}`), nil
 	})}
 	of, err := client.ForResource[*metav1.PartialObjectMetadata](config, buckets, "ns", client.WithKind(bucketKind))
 	require.NoError(t, err)

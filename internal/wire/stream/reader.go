@@ -8,8 +8,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,7 +27,7 @@ type Reader[T Object] struct {
 	// NewDecoder returns a decoder of objects. The decoder calls report for JSON fields that the
 	// type lacks, if Unknown is not nil.
 	NewDecoder func(report func(error)) *decode.Decoder[T]
-	Unknown    func(*DecodeError) // for objects with fields that the type lacks; may be nil
+	Unknown    func(*answer.DecodeError) // for objects with fields that the type lacks; may be nil
 
 	// WithoutManagedFields says that the decoder drops metadata.managedFields. They are then no part
 	// of an object's content.
@@ -85,7 +87,7 @@ type named[T Object] struct {
 }
 
 // decode decodes an object and calls its metadata methods. It recovers a panic of T's methods, so
-// that one object does not stop the decoding of others. The error is a *DecodeError.
+// that one object does not stop the decoding of others. The error is an *answer.DecodeError.
 func (d *decoder[T]) decode(format wire.Format, data []byte) (n named[T], err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -113,9 +115,9 @@ func (d *decoder[T]) decode(format wire.Format, data []byte) (n named[T], err er
 	return n, nil
 }
 
-func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
-	return &DecodeError{
-		Resource: d.of.Resource, Namespace: Cut(key.Namespace, MaxName), Name: Cut(key.Name, MaxName),
+func (d *decoder[T]) newError(key store.Key, err error) *answer.DecodeError {
+	return &answer.DecodeError{
+		Resource: d.of.Resource, Namespace: cut.Text(key.Namespace, cut.MaxName), Name: cut.Text(key.Name, cut.MaxName),
 		Type: d.of.Type, Field: decode.Field(err), Err: err,
 	}
 }

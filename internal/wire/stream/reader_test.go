@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -102,7 +103,7 @@ func TestDecodeErrorQuotesNoValue(t *testing.T) {
 	} {
 		for _, whole := range []string{`{"metadata":{"name":"b"},"` + member + `":` + value + `}`, `{"metadata":{"name":"b"},"` + member + `": ` + value + ` }`} {
 			_, _, err := r.Object(&Response{ContentType: "application/json", Body: text(whole)})
-			decoding, ok := errors.AsType[*DecodeError](err)
+			decoding, ok := errors.AsType[*answer.DecodeError](err)
 			require.True(t, ok, "%v", err)
 			assert.NotContains(t, err.Error(), "s3")
 			assert.NotContains(t, err.Error(), "7733")

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -227,7 +229,7 @@ func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (I
 	case change == 0:
 		return s.other(format, frame)
 	case frame.Object == nil:
-		return s.fail(frame, &TypeError{Want: s.of.Type, Got: "nil"}), true
+		return s.fail(frame, &answer.TypeError{Want: s.of.Type, Got: "nil"}), true
 	}
 	decoded, err := d.decode(format, frame.Object)
 	if s.shards != nil {
@@ -283,7 +285,7 @@ func (s *Watch[T]) other(format wire.Format, frame *wire.Frame) (Item[T], bool) 
 	switch watch.EventType(frame.Type) {
 	case watch.Bookmark:
 		if frame.Object == nil {
-			return s.fail(frame, &TypeError{Want: s.of.Type, Got: "nil"}), true
+			return s.fail(frame, &answer.TypeError{Want: s.of.Type, Got: "nil"}), true
 		}
 		version, closing, err := readBookmark(format, frame)
 		switch {
@@ -296,13 +298,13 @@ func (s *Watch[T]) other(format wire.Format, frame *wire.Frame) (Item[T], bool) 
 	case watch.Error:
 		return s.status(format, frame), true
 	}
-	return s.fail(frame, &EventTypeError{Type: frame.Type}), true
+	return s.fail(frame, &answer.EventTypeError{Type: frame.Type}), true
 }
 
 // status returns the item of an ERROR event.
 func (s *Watch[T]) status(format wire.Format, frame *wire.Frame) Item[T] {
 	if frame.Object == nil {
-		return s.fail(frame, &TypeError{Want: "*v1.Status", Got: "nil"})
+		return s.fail(frame, &answer.TypeError{Want: "*v1.Status", Got: "nil"})
 	}
 	var status metav1.Status
 	if err := wire.Unmarshal(format, frame.Object, &status); err != nil {
@@ -313,7 +315,7 @@ func (s *Watch[T]) status(format wire.Format, frame *wire.Frame) Item[T] {
 		kind = string(frame.Kind) // the protobuf message has no kind
 	}
 	if kind != "Status" {
-		return s.fail(frame, &TypeError{Want: "*v1.Status", Got: Cut(kind, MaxName)})
+		return s.fail(frame, &answer.TypeError{Want: "*v1.Status", Got: cut.Text(kind, cut.MaxName)})
 	}
 	return Item[T]{Kind: Failed, Err: s.response.Refused(apierrors.FromObject(&status))}
 }
@@ -333,7 +335,7 @@ func (s *Watch[T]) otherKind(format wire.Format, frame *wire.Frame) error {
 	case isTableKind(kind):
 		return ErrTable
 	case kind.Kind == "Status" && kind.APIVersion == "v1":
-		return &TypeError{Want: s.of.Type, Got: kind.Kind}
+		return &answer.TypeError{Want: s.of.Type, Got: kind.Kind}
 	}
 	return s.of.CheckKind(kind)
 }
