@@ -63,23 +63,11 @@ func (e *ListTypeError) Error() string {
 	return fmt.Sprintf("%s is no list of %s: want a pointer to a struct with list metadata and a field Items", e.List, e.Object)
 }
 
-// provider is a client with a source of its own.
-type provider[T Object] interface {
-	// Source returns the client's source. It returns nil if self is a wrapper of the client: the
-	// reflector must then call the methods of the wrapper.
-	Source(self any) stream.Source[T]
-}
-
-// SourceOf returns the source of a client. A type that embeds a [client.Resource] may override its
+// sourceOf returns the source of a client. A type that embeds a [client.Resource] may override its
 // methods, so it is a client like any other.
-func SourceOf[T Object, L any](of Client[T, L]) stream.Source[T] {
+func sourceOf[T Object, L any](of Client[T, L]) stream.Source[T] {
 	if resource, ok := any(of).(*client.Resource[T]); ok {
 		return resource.Source()
-	}
-	if p, ok := any(of).(provider[T]); ok {
-		if own := p.Source(of); own != nil {
-			return own
-		}
 	}
 	return newAdapter(of)
 }
@@ -129,9 +117,6 @@ func (a *adapter[T, L]) About() stream.About {
 }
 
 func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w stream.Wants[T]) (stream.Page, error) {
-	if w.Probe != nil {
-		ctx = stream.WithProbe(ctx)
-	}
 	list, err := a.client.List(ctx, opts)
 	if err != nil {
 		return stream.Page{}, stream.Bound(err)

@@ -43,12 +43,9 @@ var (
 // That needs no other permissions than Run.
 //
 // CatchUp returns an error if ctx ends earlier: give ctx a deadline. It returns nil at once where
-// nothing can be compared: if the server's versions are no numbers, as those of fake clients, and if
-// the client is a recorder or a replay. It may be called from any goroutine.
+// nothing can be compared: if the server's versions are no numbers, as those of fake clients. It may
+// be called from any goroutine.
 func (r *KubernetesResourceReflector[T]) CatchUp(ctx context.Context, since time.Time) error {
-	if _, ok := r.source.(stream.Session); ok || r.source.About().Replayed {
-		return nil
-	}
 	var newest string
 	var failure error
 	failed := func() error {
@@ -223,12 +220,9 @@ func (l *latest) contradicts(object metav1.Object, position string) bool {
 }
 
 // contradicted reports whether the answer to a probe contradicts the last change. any is true if the
-// answer has an object; objects has those that could be decoded. A replay uses the recorded result,
-// because the last change may belong to another shard.
+// answer has an object; objects has those that could be decoded.
 func (r *run[T]) contradicted(p stream.Page, objects []T, any bool) bool {
 	switch position := r.protocol.Position(); {
-	case r.protocol.Replayed:
-		return p.Conflict
 	case r.latest.key.Name == "":
 		return false
 	case !any && p.Continue == "" && p.Version == position && !r.latest.deleted:
@@ -259,11 +253,10 @@ func (r *run[T]) askProbe(ctx context.Context, a protocol.Action) protocol.Input
 			}
 		}
 	}
-	contradicted := func(p stream.Page) bool { return r.contradicted(p, objects, any) }
-	p, err := r.source.List(limited, opts, stream.Wants[T]{Shards: r.shards, Take: take, Probe: contradicted})
+	p, err := r.source.List(limited, opts, stream.Wants[T]{Shards: r.shards, Take: take})
 	if err != nil {
 		return r.failed(ctx, protocol.OpList, a.Version, withCause(limited, err))
 	}
 	r.status.contact()
-	return protocol.Input{Kind: protocol.Answered, Version: p.Version, Conflict: contradicted(p)}
+	return protocol.Input{Kind: protocol.Answered, Version: p.Version, Conflict: r.contradicted(p, objects, any)}
 }

@@ -41,7 +41,7 @@ type KubernetesResourceReflector[T Object] struct {
 // New returns a reflector that fills a store from a client. The reflector does nothing until Run is
 // called. Run also reports a nil client or store.
 func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option) *KubernetesResourceReflector[T] {
-	from, o := SourceOf(client), newOptions(reflect.TypeFor[T]().String(), opts)
+	from, o := sourceOf(client), newOptions(reflect.TypeFor[T]().String(), opts)
 	of := from.About()
 	_, versioned := from.(stream.Versioned)
 	return &KubernetesResourceReflector[T]{
@@ -53,7 +53,7 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 		namespace: namespaceOf(client, of),
 		catching:  make(chan struct{}, 1),
 		protocol: protocol.New(protocol.Options{
-			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, AsksVersion: versioned, Replayed: of.Replayed,
+			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, AsksVersion: versioned,
 		}),
 	}
 }
@@ -79,18 +79,7 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 		return lifecycle.AlreadyRunning("reflector " + r.name)
 	}
 	defer r.running.Store(false)
-	end := func() {}
-	if session, ok := r.source.(stream.Session); ok {
-		var err error
-		if end, err = session.Begin(stream.Run{
-			Reflector: r, Name: r.name, ResourceVersion: r.store.ResourceVersion(), WatchLists: r.protocol.WatchLists,
-			Report: func(err error) { r.report(ctx, r.newError("record", "", err)) },
-		}); err != nil {
-			return err
-		}
-	}
 	defer r.status.enter(Stopped)
-	defer end()
 	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observers: r.observers}}
 	defer work.close()
 	return work.loop(ctx)
@@ -114,8 +103,6 @@ func (r *KubernetesResourceReflector[T]) Synced() <-chan struct{} { return r.sta
 func (r *KubernetesResourceReflector[T]) newError(op protocol.Op, resourceVersion string, err error) *Error {
 	if reason, ok := err.(protocol.Reason); ok {
 		err = &ProtocolError{Reason: string(reason)}
-	} else if _, known := errors.AsType[*ProtocolError](err); !known && errors.Is(err, protocol.NoAnswer) {
-		err = &ProtocolError{Reason: string(protocol.NoAnswer), Err: err} // of a recording
 	}
 	if op != protocol.OpStore && apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%w: %w", ErrNotServed, err)

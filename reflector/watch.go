@@ -184,13 +184,9 @@ func (r *run[T]) observe(in protocol.Input) {
 
 // close ends the watch and waits for its end.
 func (r *run[T]) close() {
-	unhandled := len(r.items) + len(r.pending)
 	r.pending, r.items = nil, nil
 	if r.watch == nil {
 		return
-	}
-	if s, ok := r.watch.(stream.Accounting); ok {
-		s.Unhandled(unhandled)
 	}
 	r.cancelWatch(nil)
 	r.observing.endWatch()

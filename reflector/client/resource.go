@@ -218,7 +218,7 @@ func (s resourceSource[T]) About() stream.About {
 		return stream.About{}
 	}
 	return stream.About{
-		Resource: s.name, Namespace: s.namespace, Scope: s.scope(), Type: s.codec.Type(),
+		Resource: s.name, Namespace: s.namespace, Scope: s.scope(),
 		WatchLists: s.Check() == nil && stream.CanStream(s.rest),
 	}
 }

@@ -56,9 +56,6 @@ type Wants[T Object] struct {
 	// Take receives the items of a list in order, while the list arrives; nil drops them. They are Put,
 	// Unchanged and Outside. If the list fails, the items that Take received are void.
 	Take func(*Item[T])
-	// Probe is not nil if the list is a probe: see reflector-R6. It reports whether the page
-	// contradicts earlier answers.
-	Probe func(Page) bool
 }
 
 // HoldsFunc reports whether the store holds an object at a version, and with the content that has a
@@ -70,7 +67,6 @@ type Page struct {
 	Version  string
 	Continue string // the token of the next page; empty on the last one
 	Sharded  bool   // the server says that it sends only the shard
-	Conflict bool   // the response to a probe contradicts earlier data
 }
 
 // MaxDetailed is how many undecodable objects of a list keep their own error.
@@ -78,12 +74,10 @@ const MaxDetailed = 100
 
 // About describes a source.
 type About struct {
-	Resource   string       // the name of the resource, if the client knows it
-	Namespace  string       // the namespace of all objects, if the client knows it
-	Scope      Scope        // as far as the client knows it now
-	Type       reflect.Type // the Go type of all objects, if the client knows it: T may be an interface
-	WatchLists bool         // the client can ask for watch-lists
-	Replayed   bool         // the answers come from a recording, so durations are meaningless
+	Resource   string // the name of the resource, if the client knows it
+	Namespace  string // the namespace of all objects, if the client knows it
+	Scope      Scope  // as far as the client knows it now
+	WatchLists bool   // the client can ask for watch-lists
 }
 
 // Scope says whether the objects of a kind have namespaces.
@@ -109,32 +103,6 @@ type Lookups interface {
 	// only if the server says that there is no such object, and not if it does not know the resource.
 	// The cluster of the key does not count.
 	Lookup(ctx context.Context, key store.Key) (uid types.UID, exists bool, err error)
-}
-
-// Session is a Source that follows the runs of its reflector.
-type Session interface {
-	// Begin tells the source that a run begins. It returns an error if the reflector cannot use the
-	// source. The reflector calls end after the run.
-	Begin(run Run) (end func(), err error)
-}
-
-// Run is a run of a reflector.
-type Run struct {
-	Reflector       any    // the same for each run of a reflector
-	Name            string // the name of the reflector
-	ResourceVersion string // of the store
-	WatchLists      bool   // the reflector asks for watch-lists
-	// Report reports a failure that does not stop the reflector. The source calls it from the
-	// goroutine of the run.
-	Report func(error)
-}
-
-// Accounting is an Items that must know which items the reflector handled, such as one that records
-// them.
-type Accounting interface {
-	// Unhandled says how many of the last items the reflector has not handled. The reflector calls it
-	// before Close.
-	Unhandled(items int)
 }
 
 // CloseTimeout is how long a source waits for a watch to close its channel after Stop.
@@ -201,12 +169,3 @@ func IsResourceMissing(err error) bool {
 	details := status.Status().Details
 	return details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
-
-// probeKey is the context key that marks the list of a probe, for a Replay within a wrapper.
-type probeKey struct{}
-
-// WithProbe marks a list as a probe, for IsProbe.
-func WithProbe(ctx context.Context) context.Context { return context.WithValue(ctx, probeKey{}, true) }
-
-// IsProbe reports whether a list is a probe.
-func IsProbe(ctx context.Context) bool { return ctx.Value(probeKey{}) != nil }

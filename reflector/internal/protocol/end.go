@@ -51,7 +51,7 @@ func (p *step) end(err error) {
 		breakOff(p, err)
 		return
 	}
-	if lasted < briefWatch && !p.Replayed {
+	if lasted < briefWatch {
 		p.brief++
 	} else {
 		p.brief = 0
@@ -59,7 +59,7 @@ func (p *step) end(err error) {
 	// A server that closes one brief watch after the other is probed once in a while: it cannot be
 	// restored in between without refusing a connection.
 	early := lasted < max(ShortWatchTime, p.watching.asked-clockSlack) && (p.brief < 2 || p.now.Sub(p.probedAt) >= briefWatch)
-	p.suspect = p.suspect || p.Replayed || err != nil || early
+	p.suspect = p.suspect || err != nil || early
 	if !p.relistDue() && !p.moved() && lasted < ShortWatchTime {
 		if err == nil {
 			err = ShortWatch
@@ -83,7 +83,7 @@ func (p *step) resumeAfter(lasted time.Duration) {
 	if p.brief > 1 {
 		pause = between(minPace, maxPace, p.dice) - lasted
 	}
-	if p.suspect && !p.Replayed && !p.moved() && p.brief < 2 { // begin will probe
+	if p.suspect && !p.moved() && p.brief < 2 { // begin will probe
 		pause = between(0, probeSpread, p.dice)
 	}
 	if pause <= 0 || p.relistDue() {

@@ -87,9 +87,6 @@ type Options struct {
 	WatchLists bool
 	// AsksVersion is true if the client can tell the server's Kubernetes version.
 	AsksVersion bool
-	// Replayed is true if the client replays a recording. The duration of a watch is then
-	// meaningless, and a probe is free.
-	Replayed bool
 }
 
 // phase is the current step of the conversation. It determines the meaning of the next input.
