@@ -35,7 +35,7 @@
 //     renewal, so after RetryPeriod and one request. A leader that is cut off ends by leader-L3. A
 //     candidate leads no earlier than a lease duration after it saw the change: it creates a
 //     missing lease without a holder, and waits for it as for a lease of an unknown holder.
-//   - leader-L6: [Valid] returns an error from the moment at which another process may lead, also
+//   - leader-L6: [CheckHeld] returns an error from the moment at which another process may lead, also
 //     in a process that was stopped and resumed. The times of day of two processes may differ. What
 //     a lease cannot promise is below.
 //   - leader-L7: A candidate logs, once for each reason, why it does not lead, with the lease and its
@@ -83,17 +83,17 @@
 //
 //   - A process that is stopped (SIGSTOP, a debugger, a container that gets no CPU time) for longer
 //     than its lease continues where it was. Another process leads by then. The timers that end the
-//     context run some milliseconds after the first lines of code. [Valid] compares the clocks
+//     context run some milliseconds after the first lines of code. [CheckHeld] compares the clocks
 //     itself, and so returns an error at once.
 //   - While a machine or a virtual machine is suspended, the monotonic clock stands still, and with
 //     it every timer of Go. After it resumes, the context may stay alive for up to RetryPeriod and
-//     RenewDeadline. Valid also compares the wall clock, and returns an error once the operating
+//     RenewDeadline. CheckHeld also compares the wall clock, and returns an error once the operating
 //     system has corrected that clock. Until then it returns nil.
-//   - Only Valid uses the wall clock. If the wall clock is set forward, Valid returns errors until
+//   - Only CheckHeld uses the wall clock. If the wall clock is set forward, CheckHeld returns errors until
 //     the next renewal. The time of day may differ between processes. The speeds of their clocks
 //     may differ by the rest of the lease after the led member has ended, so by less than three
 //     seconds in 15. Kubernetes' own controllers rely on the same.
-//   - A write may reach the server at any time after Valid. Only the server makes it safe, if it
+//   - A write may reach the server at any time after CheckHeld. Only the server makes it safe, if it
 //     refuses a late write: by a resource version that the write must match, by a name that exists
 //     already, or by a fencing token that the written object keeps.
 //
@@ -104,7 +104,7 @@
 // # Errors
 //
 // Run returns the error of the led member. If the lease was lost, the error goes to the logger,
-// with the reason. Valid returns [ErrNotLeading], with the reason.
+// with the reason. CheckHeld returns [ErrNotLeading], with the reason.
 //
 // # Code
 //

@@ -32,7 +32,7 @@ func run(t *testing.T, lock resourcelock.Interface, lead func(ctx context.Contex
 }
 
 // valid reports whether the lease of a context is certainly held.
-func valid(ctx context.Context) error { return Valid(ctx) }
+func valid(ctx context.Context) error { return CheckHeld(ctx) }
 
 // soon receives a value, and does not wait for ever.
 func soon[V any](t *testing.T, from <-chan V) (v V) {
@@ -172,7 +172,7 @@ func pausable(led Runner, lock resourcelock.Interface) *Elector {
 }
 
 // lead leads in a process that stops itself until its parent resumes it. It prints the result of
-// the first call of Valid after that.
+// the first call of CheckHeld after that.
 func lead(server string, stop func()) {
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: "default", Name: "lease"},
@@ -184,9 +184,9 @@ func lead(server string, stop func()) {
 		stop()
 		for time.Since(stopped) < pausedLease {
 			// Other threads may stop first. A timer would let the elector's timers run before
-			// Valid.
+			// CheckHeld.
 		}
-		fmt.Println("resumed:", Valid(ctx))
+		fmt.Println("resumed:", CheckHeld(ctx))
 		<-ctx.Done()
 		fmt.Println("ended:", context.Cause(ctx) == controller.ErrStopNow)
 		<-time.After(time.Hour)

@@ -33,11 +33,11 @@ var (
 
 type lockKey struct{}
 
-// Valid returns nil if the lease of ctx, which comes from an [Elector], is certainly held at this
+// CheckHeld returns nil if the lease of ctx, which comes from an [Elector], is certainly held at this
 // moment, and otherwise an error that wraps [ErrNotLeading]. It compares the clocks with the last
 // renewal, and so detects a paused process before a timer ends ctx. Call it immediately before a
 // write that must not happen twice. The package documentation describes its limits.
-func Valid(ctx context.Context) error {
+func CheckHeld(ctx context.Context) error {
 	lock, ok := ctx.Value(lockKey{}).(*heldLock)
 	if !ok {
 		return fmt.Errorf("%w: the context does not come from an Elector", ErrNotLeading)

@@ -323,7 +323,7 @@ func TestValidKnowsThatTheLeaseMayBeLost(t *testing.T) {
 	})
 }
 
-// A process that was stopped, or a machine that was suspended, calls Valid before its timers
+// A process that was stopped, or a machine that was suspended, calls CheckHeld before its timers
 // run.
 func TestValidLooksAtTheClocksAndNotAtTimers(t *testing.T) {
 	now := time.Now()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -55,7 +56,7 @@ func newWatched[T any](i *informer.Informer[T]) *watched[T] {
 func (w *watched[T]) state() Informer {
 	cache := w.informer.Cache()
 	s := Informer{
-		Type: reflect.TypeFor[T]().String(), Ready: true, Synced: isClosed(w.informer.Synced()),
+		Type: reflect.TypeFor[T]().String(), Ready: true, Synced: lifecycle.IsClosed(w.informer.Synced()),
 		Objects: cache.Len(), ResourceVersion: cache.ResourceVersion(),
 		Last: changesOf(w.history.last(shownChanges, func(key) bool { return true })),
 	}
@@ -73,7 +74,7 @@ func (w *watched[T]) state() Informer {
 		s.Flowing = s.Flowing || scope.State.Phase == reflector.Watching && time.Since(last) < flowSpan
 	}
 	for _, subscription := range w.informer.Subscriptions() {
-		s.Subscribers = append(s.Subscribers, newSubscriber(subscription.Name(), isClosed(subscription.Synced()),
+		s.Subscribers = append(s.Subscribers, newSubscriber(subscription.Name(), lifecycle.IsClosed(subscription.Synced()),
 			subscription.Stats(), subscription.Pending(shownQueues)))
 	}
 	return s
@@ -192,15 +193,6 @@ func (w *watched[T]) keys(f filter) (namespaces []string, keys []key) {
 		}
 	}
 	return namespaces, keys
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // entry is a change in the history.
