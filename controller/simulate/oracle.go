@@ -187,6 +187,9 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 		if w.busy() {
 			w.result.noops++
 		}
+		if slices.ContainsFunc(w.failing, func(f *failing) bool { return time.Now().Before(f.until) }) {
+			w.written-- // each try repeats the writes before the one that fails
+		}
 		return
 	}
 	w.moved = time.Now()

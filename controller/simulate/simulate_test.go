@@ -94,6 +94,28 @@ func TestACorrectOperatorHasNoFindings(t *testing.T) {
 	assert.Empty(t, Find(t, Scenario{Operator: polling(keep), Steps: life, OldServers: true}))
 }
 
+// An operator that tries again every three seconds repeats two empty writes in each of 200 tries.
+func TestTheWritesBeforeOneThatFailsForLongAreNotCounted(t *testing.T) {
+	operator := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		err := keep(ctx, c, p)
+		for apierrors.IsInternalError(err) && ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(3 * time.Second):
+			}
+			for range 2 {
+				if _, err := c.CoreV1().ConfigMaps("default").Patch(ctx, p.Name, types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}); err != nil {
+					return err
+				}
+			}
+			err = keep(ctx, c, p)
+		}
+		return err
+	})
+	_, failures := Play(t, Scenario{Operator: operator, Steps: life}, "fail create serviceaccounts default/a#1 with 500 for 10m")
+	assert.Empty(t, failures)
+}
+
 // A planted bug and what finds it: the line, or a part of it, and what the finding says.
 type planted struct {
 	name     string
