@@ -12,7 +12,6 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/persist"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -152,14 +151,6 @@ func TestCachesFollowObjectsThatChangeUnderTheirVersions(t *testing.T) {
 			require.NoError(t, err)
 			return NewTransformed(resource, transformed, keyOf, opts...)
 		}, func(s shown) string { return s.value })
-	})
-	t.Run("persisted", func(t *testing.T) {
-		follows(t, func(t *testing.T, config *rest.Config, opts ...Option) *Informer[*corev1.ConfigMap] {
-			s, err := persist.Open(t.TempDir()+"/file", store.ObjectKey[*corev1.ConfigMap], persist.Options[*corev1.ConfigMap]{Resource: "configmaps"})
-			require.NoError(t, err)
-			t.Cleanup(func() { assert.NoError(t, s.Close()) })
-			return NewStored(kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps(""), s, opts...)
-		}, valueOf)
 	})
 }
 

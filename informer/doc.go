@@ -19,8 +19,7 @@
 //
 // [NewTransformed] caches the results of a function on the objects. [NewMetadata] caches only their
 // metadata. New with [client.Dynamic] caches objects without a Go type. [NewStored] puts a store
-// behind the cache, such as a file from which the next process restores the cache: see package
-// persist.
+// behind the cache, such as a file from which the next process restores the cache.
 //
 // Package scoped makes an informer of several namespaces or clusters in one cache. They may come and
 // go while the informer runs.

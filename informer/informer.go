@@ -220,7 +220,7 @@ func (i *Informer[T]) report(ctx context.Context, err error) {
 }
 
 // Backing is a cache with a store behind it. An informer uses it instead of its own cache: see
-// [NewStored]. A *persist.Store is a Backing.
+// [NewStored].
 type Backing[T any] interface {
 	store.BatchStore[T]
 
@@ -237,9 +237,9 @@ type Backing[T any] interface {
 // errBackingAbandoned is the error of a backing whose Run does not return.
 var errBackingAbandoned = errors.New("store behind the cache ended by runtime.Goexit")
 
-// NewStored returns an informer that fills your store and shows its contents. An example is a
-// *persist.Store, which holds the objects of an earlier process: they can be read before Run is
-// called, and subscribers get them first. The informer's Run calls the Run of the store, and ends
+// NewStored returns an informer that fills your store and shows its contents. If the store
+// holds the objects of an earlier process, they can be read before Run is called, and subscribers get
+// them first. The informer's Run calls the Run of the store, and ends
 // it after the reflector has ended. The informer uses the KeyFunc of the store. A store serves one
 // informer at a time. A nil store is an error of Run.
 func NewStored[T reflector.Object, L any](client reflector.Client[T, L], backing Backing[T], opts ...Option) *Informer[T] {

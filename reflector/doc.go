@@ -105,7 +105,7 @@
 //     compute their objects, the store receives it, and the phase is [Polling]. The reflector lists
 //     again after 24 to 30 seconds. A watch, if the server serves one, only brings the next list
 //     forward, to 1 to 1.6 seconds after an event and at least as long as the last list took.
-//   - reflector-R14: If the store has a version, for example from an earlier process (persist-P9),
+//   - reflector-R14: If the store has a version, for example from an earlier process,
 //     the reflector takes no older state from an API server that only lags behind: it watches from
 //     that version, and lists not older than it or consistently. A consistent list that is older
 //     comes from a restored server, and the reflector reports ServerBehind before the store takes

@@ -74,8 +74,8 @@ func (b *watchBatch[T]) Commit(resourceVersion string) error {
 func (b *watchBatch[T]) Discard() { b.writes = recycle(b.writes) }
 
 // replaceBatch gathers a list that becomes the content of a cache, or of a partition. It runs the
-// index functions as soon as an object comes, so that a compact store decodes each object only
-// once.
+// index functions as soon as an object comes, so that a store of encoded objects decodes each
+// one only once.
 type replaceBatch[T any] struct {
 	cache *Cache[T]
 	in    *Partition[T] // nil for the cache itself

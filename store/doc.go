@@ -19,8 +19,8 @@
 //
 // # Parts
 //
-//   - [Store] is the write side: a reflector adds, updates, deletes and replaces. Packages
-//     decorate, compact and persist have more stores; eventqueue.Collection is another.
+//   - [Store] is the write side: a reflector adds, updates, deletes and replaces. Package
+//     decorate has more stores; eventqueue.Collection is another.
 //   - [Reader] is the read side. A [View] reads a cache: pass it to code that may only read. A
 //     [Snapshot] is one state, for several reads.
 //   - [Index] finds objects by values that a function derives from them, in order.

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/kubereflector/kubereflector/contrib/persist"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/persist"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )

@@ -6,7 +6,9 @@ require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/go-logr/logr v1.4.4
 	github.com/kubereflector/kubereflector v0.0.0
+	github.com/kubereflector/kubereflector/contrib/compact v0.0.0
 	github.com/kubereflector/kubereflector/contrib/controllerruntime v0.0.0
+	github.com/kubereflector/kubereflector/contrib/persist v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.uber.org/goleak v1.3.0
@@ -93,7 +95,9 @@ require (
 
 replace (
 	github.com/kubereflector/kubereflector => ../..
+	github.com/kubereflector/kubereflector/contrib/compact => ../../contrib/compact
 	github.com/kubereflector/kubereflector/contrib/controllerruntime => ../../contrib/controllerruntime
+	github.com/kubereflector/kubereflector/contrib/persist => ../../contrib/persist
 )
 
 replace github.com/kubereflector/kubereflector/contrib/prometheus => ../../contrib/prometheus

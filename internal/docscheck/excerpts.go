@@ -101,7 +101,7 @@ func unindented(code string) string {
 }
 
 // exampleCommand runs an example.
-var exampleCommand = regexp.MustCompile(`^go run \./(examples(?:/\w+)+)$`)
+var exampleCommand = regexp.MustCompile(`^go run (?:\./|-C )(examples(?:/\w+)+)(?: \.)?$`)
 
 // output is a block of text that a page shows as the output of a command.
 type output struct {

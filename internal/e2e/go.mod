@@ -4,7 +4,9 @@ go 1.26.0
 
 require (
 	github.com/gofrs/flock v0.13.1
+	github.com/kubereflector/kubereflector/contrib/compact v0.0.0
 	github.com/kubereflector/kubereflector/contrib/controllerruntime v0.0.0-00010101000000-000000000000
+	github.com/kubereflector/kubereflector/contrib/persist v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.28.0
@@ -93,5 +95,7 @@ require (
 
 replace (
 	github.com/kubereflector/kubereflector => ../..
+	github.com/kubereflector/kubereflector/contrib/compact => ../../contrib/compact
 	github.com/kubereflector/kubereflector/contrib/controllerruntime => ../../contrib/controllerruntime
+	github.com/kubereflector/kubereflector/contrib/persist => ../../contrib/persist
 )

@@ -26,9 +26,6 @@ var allowed = map[string][]string{
 	"informer/scoped":  {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 	"informer":         {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
 
-	"store/compact": {"store", "store/decorate", "internal/wire", "internal/wire/decode"},
-	"store/persist": {"store"},
-
 	"informer/inspect": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 
 	"internal/listwatch": {"store", "reflector", "internal/wire", "internal/wire/decode"},
@@ -122,7 +119,7 @@ func TestPackagesReachOnlyThoseBelowThem(t *testing.T) {
 }
 
 func TestStoreAndEventQueuesDoNotReachClientGo(t *testing.T) {
-	all := dependencies(t, module+"store", module+"store/persist", module+"eventqueue")
+	all := dependencies(t, module+"store", module+"eventqueue")
 	assert.Contains(t, all, "k8s.io/apimachinery/pkg/types", "go list said nothing of use")
 	for _, dependency := range all {
 		assert.False(t, strings.HasPrefix(dependency, "k8s.io/client-go"), dependency)
@@ -153,12 +150,6 @@ func TestReconcilersUseOurQueues(t *testing.T) {
 	}
 }
 
-func TestOnlyCompactStoresReachCompression(t *testing.T) {
-	const compression = "github.com/klauspost/compress/zstd"
-	assert.NotContains(t, dependencies(t, module+"store", module+"eventqueue", module+"informer", module+"controller"), compression)
-	assert.Contains(t, dependencies(t, module+"store/compact"), compression)
-}
-
 func TestFewPackagesReachClientGosCaches(t *testing.T) {
 	const caches = "k8s.io/client-go/tools/cache"
 	var packages []string
@@ -171,18 +162,6 @@ func TestFewPackagesReachClientGosCaches(t *testing.T) {
 	for _, name := range reaching {
 		assert.Contains(t, dependencies(t, module+name), caches)
 	}
-}
-
-func TestOnePackageReachesTheEmbeddedDatabase(t *testing.T) {
-	const database, user = "go.etcd.io/bbolt", "store/persist"
-	var packages []string
-	for name := range allowed {
-		if name != user {
-			packages = append(packages, module+name)
-		}
-	}
-	assert.NotContains(t, dependencies(t, packages...), database)
-	assert.Contains(t, dependencies(t, module+user), database)
 }
 
 // functions returns the names of those that are compiled into a package, also those of other

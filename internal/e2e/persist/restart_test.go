@@ -19,7 +19,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/await"
-	"github.com/kubereflector/kubereflector/store/persist"
+	"github.com/kubereflector/kubereflector/contrib/persist"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"

@@ -8,12 +8,12 @@ import (
 	"testing/synctest"
 	"unsafe"
 
+	"github.com/kubereflector/kubereflector/contrib/compact"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/compact"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/kubereflector/kubereflector/store/storetest"
 	"github.com/stretchr/testify/assert"

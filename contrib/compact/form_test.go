@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/contrib/compact"
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/compact"
 	"github.com/kubereflector/kubereflector/store/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

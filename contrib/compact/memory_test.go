@@ -6,8 +6,8 @@ import (
 	"testing"
 	"weak"
 
+	"github.com/kubereflector/kubereflector/contrib/compact"
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/compact"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/kubereflector/kubereflector/store/memsize"
 	"github.com/stretchr/testify/assert"

@@ -3,8 +3,8 @@ package compact_test
 import (
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/contrib/compact"
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/compact"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
