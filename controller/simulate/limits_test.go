@@ -60,6 +60,19 @@ func TestNamesThatFollowFromAUIDAreTheSameInAllRuns(t *testing.T) {
 	assert.Empty(t, Find(t, Scenario{Operator: derived, Steps: again}))
 }
 
+func TestAnOperatorMaySendProtobuf(t *testing.T) {
+	binary := func(operator func(context.Context, *rest.Config) error) func(context.Context, *rest.Config) error {
+		return func(ctx context.Context, config *rest.Config) error {
+			config.ContentType = "application/vnd.kubernetes.protobuf"
+			config.AcceptContentTypes = config.ContentType + ",application/json"
+			return operator(ctx, config)
+		}
+	}
+	assert.Empty(t, Find(t, Scenario{Operator: binary(polling(keep)), Steps: life}))
+	trace, _ := Play(t, Scenario{Operator: binary(polling(keep)), Steps: life}, slow)
+	assert.Contains(t, trace, "p0 create serviceaccounts default/a#1", "a line has the name in the body")
+}
+
 func TestADryRunIsNoWrite(t *testing.T) {
 	dry := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
 		fresh := child(p)

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
@@ -131,9 +132,16 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		return p.serve(r, body), nil
 	}
 	t := target{gvr: schema.GroupVersionResource{Group: parsed.Group, Version: parsed.Version, Resource: parsed.Resource}, subresource: parsed.Subresource, namespace: parsed.Namespace, name: parsed.Name}
-	if strings.Contains(r.Header.Get("Content-Type"), "protobuf") {
-		return statusResponse(r, &metav1.Status{Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
-			Message: "simulate reads JSON only: keep the ContentType of the config that the operator gets"}), nil
+	if strings.Contains(r.Header.Get("Content-Type"), "protobuf") { // some operators insist on it for built-in kinds
+		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("simulate: a request in protobuf: %w", err)
+		}
+		if body, err = json.Marshal(o); err != nil {
+			return nil, err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.ContentLength = int64(len(body))
 	}
 	if isWrite(parsed.Verb) && parsed.Query.Has("dryRun") {
 		parsed.Verb = "dry-run " + parsed.Verb // it writes nothing
