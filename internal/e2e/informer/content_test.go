@@ -9,7 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/contrib/compact"
 	"github.com/kubereflector/kubereflector/contrib/controllerruntime"
+	"github.com/kubereflector/kubereflector/contrib/persist"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
@@ -18,8 +20,6 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/contrib/compact"
-	"github.com/kubereflector/kubereflector/contrib/persist"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

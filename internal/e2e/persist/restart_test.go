@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/contrib/persist"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/await"
-	"github.com/kubereflector/kubereflector/contrib/persist"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
