@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
@@ -24,7 +23,7 @@ type KubernetesResourceReflector[T Object] struct {
 	source  stream.Source[T]
 	lookups func() stream.Source[T] // for Lookup
 	store   store.Store[T]
-	running atomic.Bool
+	running lifecycle.Running
 	status  *status
 	// catching has a value while a CatchUp runs.
 	catching chan struct{}
@@ -75,10 +74,11 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 	if stream.IsNil(r.store) {
 		return ErrNoStore
 	}
-	if !r.running.CompareAndSwap(false, true) {
-		return lifecycle.AlreadyRunning("reflector " + r.name)
+	end, err := r.running.Begin("reflector " + r.name)
+	if err != nil {
+		return err
 	}
-	defer r.running.Store(false)
+	defer end()
 	defer r.status.enter(Stopped)
 	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observers: r.observers}}
 	defer work.close()
@@ -86,18 +86,18 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 }
 
 // State returns the current state of the reflector.
-func (r *KubernetesResourceReflector[T]) State() State { return r.status.get() }
+func (r *KubernetesResourceReflector[T]) State() State { return r.status.state.Get() }
 
 // Changed returns a channel that is closed when the state differs from seen. Changes of the
 // resource version and of the time of contact do not count.
 func (r *KubernetesResourceReflector[T]) Changed(seen State) <-chan struct{} {
-	return r.status.after(seen)
+	return r.status.state.Changed(seen)
 }
 
 // Synced returns a channel that is closed once a list has filled the store. For a store that was
 // filled before, the channel is closed once the server accepts a watch from the store's version.
 // The channel stays closed; State reports whether the reflector is in step now.
-func (r *KubernetesResourceReflector[T]) Synced() <-chan struct{} { return r.status.synced }
+func (r *KubernetesResourceReflector[T]) Synced() <-chan struct{} { return r.status.synced.Done() }
 
 // newError wraps err with the operation and the resource version.
 func (r *KubernetesResourceReflector[T]) newError(op protocol.Op, resourceVersion string, err error) *Error {

@@ -124,14 +124,14 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		r.close()
 	case protocol.Latch:
 		decorate.Resumed(r.store)
-		if r.status.latchSynced() {
+		if r.status.synced.Set() {
 			r.logger.Info("synced", zap.String("resourceVersion", r.store.ResourceVersion()))
 		}
 	case protocol.Report:
 		r.report(ctx, r.wrap(a))
 	case protocol.StreamsOff:
 		err := r.wrap(a)
-		if r.status.get().WatchListErr == nil {
+		if r.status.state.Get().WatchListErr == nil {
 			r.logger.Warn("watch-lists do not work, lists are used instead", zap.Duration("tryAgainIn", protocol.StreamsRest), zap.Error(err))
 		}
 		r.status.set(func(s *State) { s.WatchListErr = err })
@@ -228,7 +228,7 @@ func withCause(ctx context.Context, err error) error {
 // enter sets the phase for a request. Between polls, which begin and end every few seconds, the phase
 // stays Polling.
 func (r *run[T]) enter(phase Phase) {
-	if !r.protocol.Polling() || r.status.get().Phase != Polling {
+	if !r.protocol.Polling() || r.status.state.Get().Phase != Polling {
 		r.status.enter(phase)
 	}
 }
@@ -239,7 +239,7 @@ func (r *run[T]) watches() {
 	if r.protocol.Polling() {
 		phase = Polling
 	}
-	before := r.status.get()
+	before := r.status.state.Get()
 	if phase == Polling && before.Phase == Polling && before.Err == r.rejected {
 		return
 	}

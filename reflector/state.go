@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 )
 
 // Phase is the current activity of a reflector.
@@ -68,40 +70,36 @@ type State struct {
 	change int
 }
 
-// status is the State of a reflector. The goroutine of Run and readers of the state share it.
+// status is the State of a reflector, and what depends on it. The goroutine of Run and readers of the
+// state share it.
 type status struct {
-	// mu protects the fields below it, up to synced.
-	mu      sync.Mutex
-	state   State
-	changed chan struct{} // closed by the next change; nil without waiters
-	// advanced is closed when the resource version changes; nil without waiters.
-	advanced chan struct{}
-	// asOf is the latest time at which the server had no change that the store lacks; zero if no
-	// consistent list or CatchUp has shown one.
-	asOf time.Time
+	state    *lifecycle.Status[State]
+	advanced lifecycle.Changes // of the resource version
+	synced   *lifecycle.Latch
 
-	synced    chan struct{}
-	latchSync sync.Once
+	mu sync.Mutex
+	// asOf is the latest time at which the server had no change that the store lacks; zero if no
+	// consistent list or CatchUp has shown one. Guarded by mu.
+	asOf time.Time
 }
 
 func newStatus() *status {
-	return &status{state: State{Phase: Stopped}, synced: make(chan struct{})}
+	return &status{
+		state:  lifecycle.NewStatus(State{Phase: Stopped}, func(a, b *State) bool { return a.change == b.change }),
+		synced: lifecycle.NewLatch(),
+	}
 }
 
-// set changes the phase and the fields that depend on it.
+// set changes the phase and the fields that depend on it, and tells those who wait for a change.
 func (s *status) set(change func(*State)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := s.state.Phase
-	change(&s.state)
-	if s.state.Phase != old {
-		s.state.Since = time.Now()
-	}
-	s.state.change++
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
+	s.state.Set(func(state *State) {
+		old := state.Phase
+		change(state)
+		if state.Phase != old {
+			state.Since = time.Now()
+		}
+		state.change++
+	})
 }
 
 // fail records a failure in the state.
@@ -109,44 +107,37 @@ func (s *State) fail(err error) { s.Err, s.LastErr, s.LastErrTime = err, err, ti
 
 // enter begins a phase other than BackingOff. Err keeps the last failure.
 func (s *status) enter(phase Phase) {
-	if s.get().Phase != phase {
+	if s.state.Get().Phase != phase {
 		s.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = phase, 0, time.Time{} })
 	}
 }
 
 // contact records that the server has just sent something.
 func (s *status) contact() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.state.LastContact = time.Now()
+	s.state.Set(func(state *State) { state.LastContact = time.Now() })
 }
 
 // stored records the store's resource version. State reads this copy, because a store need not be
 // safe for concurrent use.
 func (s *status) stored(resourceVersion string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.advanced != nil && s.state.ResourceVersion != resourceVersion {
-		close(s.advanced)
-		s.advanced = nil
+	moved := false
+	s.state.Set(func(state *State) {
+		moved = state.ResourceVersion != resourceVersion
+		state.ResourceVersion = resourceVersion
+	})
+	if moved {
+		s.advanced.Announce()
 	}
-	s.state.ResourceVersion = resourceVersion
 }
 
 // reached waits until the store's version is the given one or a later one, and reports false if ctx
 // ends before.
 func (s *status) reached(ctx context.Context, version string) bool {
 	for {
-		s.mu.Lock()
-		if reaches(s.state.ResourceVersion, version) {
-			s.mu.Unlock()
+		advanced := s.advanced.Next() // before the look, so that no version in between is missed
+		if reaches(s.state.Get().ResourceVersion, version) {
 			return true
 		}
-		if s.advanced == nil {
-			s.advanced = make(chan struct{})
-		}
-		advanced := s.advanced
-		s.mu.Unlock()
 		select {
 		case <-advanced:
 		case <-ctx.Done():
@@ -169,31 +160,4 @@ func (s *status) isCurrent(since time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.asOf.IsZero() && !s.asOf.Before(since)
-}
-
-func (s *status) get() State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state
-}
-
-// after returns a channel that is closed when the state differs from seen.
-func (s *status) after(seen State) <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state.change != seen.change {
-		c := make(chan struct{})
-		close(c)
-		return c
-	}
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-	}
-	return s.changed
-}
-
-// latchSynced records that the store has been filled. first reports whether this is the first call.
-func (s *status) latchSynced() (first bool) {
-	s.latchSync.Do(func() { first = true; close(s.synced) })
-	return first
 }

@@ -53,9 +53,6 @@ var (
 	// process would not find the changes that the store writes. The store works from memory, and
 	// writes again once the file is back.
 	ErrReplaced = errors.New("file was deleted or replaced while it is open: put it back, or close the store and open another")
-
-	// ErrRunning means that Run was called while another Run is active.
-	ErrRunning = errors.New("store is running already")
 )
 
 // ScopesError says that a new scope, or a list of everything, overlaps scopes of the store. In most

@@ -282,7 +282,7 @@ func TestStoreServesOneInformerAtATime(t *testing.T) {
 		p.stop = run(t, p.informer)
 		synctest.Wait()
 		other := informer.NewStored(clientOf(t, server).CoreV1().ConfigMaps("n"), p.store)
-		require.ErrorIs(t, other.Run(t.Context()), ErrRunning)
+		require.ErrorIs(t, other.Run(t.Context()), reflector.ErrRunning)
 		p.stop()
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -98,8 +99,8 @@ const maxRetry = time.Minute
 
 // Run writes changes to the file until ctx ends. It then writes the rest, and returns nil or the
 // error of that write. If a write fails, Run tries again after pauses that grow to a minute. The
-// store still works, and its [State] says that it is not lasting. Run returns [ErrRunning] if
-// another Run is active, and [ErrClosed] after Close. It may be called again.
+// store still works, and its [State] says that it is not lasting. Run returns
+// reflector.ErrRunning if another Run is active, and [ErrClosed] after Close. It may be called again.
 func (s *Store[T]) Run(ctx context.Context) error {
 	s.mu.Lock()
 	if err := s.startLocked(); err != nil {
@@ -133,7 +134,7 @@ func (s *Store[T]) startLocked() error {
 	case s.closed:
 		return ErrClosed
 	case s.running:
-		return ErrRunning
+		return lifecycle.AlreadyRunning("store of " + s.path)
 	}
 	s.running = true
 	return nil

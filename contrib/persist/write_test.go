@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/storetest"
 	"github.com/stretchr/testify/assert"
@@ -89,7 +90,7 @@ func TestRunRunsOnceAndAgain(t *testing.T) {
 		s := open(t, fresh(t))
 		stop := run(t, s)
 		synctest.Wait()
-		require.ErrorIs(t, s.Run(t.Context()), ErrRunning)
+		require.ErrorIs(t, s.Run(t.Context()), reflector.ErrRunning)
 		stop()
 		stop = run(t, s)
 		synctest.Wait()

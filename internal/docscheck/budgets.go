@@ -39,7 +39,7 @@ var budgets = map[string]exports{
 	"store/await":                         {6, 2},
 	"contrib/compact":                     {12, 28},
 	"store/guard":                         {9, 8},
-	"contrib/persist":                     {27, 26},
+	"contrib/persist":                     {26, 26},
 	"store/storetest":                     {5, 6}, // RunBatches fails without batches, where Run skipped them
 	"reflector/record":                    {15, 14},
 	"reflector/answer":                    {5, 7},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -23,13 +24,14 @@ type Reflectors[T any] struct {
 	// reflector to end. Lock order: admin, then mu.
 	admin sync.Mutex
 
+	changed lifecycle.Changes
+	synced  *lifecycle.Latch // all parts are filled
+
 	// mu protects the fields below it.
 	mu      sync.Mutex
-	all     []*part       // in the order in which they were added
-	run     *running      // nil unless Run runs
-	changed chan struct{} // closed by the next change; nil if no caller waits
-	synced  chan struct{}
-	partial bool // a part left out objects that exist, because of a selector or shards
+	all     []*part  // in the order in which they were added
+	run     *running // nil unless Run runs
+	partial bool     // a part left out objects that exist, because of a selector or shards
 }
 
 // part is one of several reflectors.
@@ -49,7 +51,7 @@ type running struct {
 
 // NewReflectors returns a group without reflectors, for an informer.
 func NewReflectors[T any](target Target[T]) *Reflectors[T] {
-	return &Reflectors[T]{target: target, synced: make(chan struct{})}
+	return &Reflectors[T]{target: target, synced: lifecycle.NewLatch()}
 }
 
 // Add adds a partition and its reflector, which runs while Run runs.
@@ -64,14 +66,14 @@ func (s *Reflectors[T]) Add(at store.Scope, reflect func(store.Store[T]) Feed) e
 		return err
 	}
 	one := &part{Source: New(reflect(into))}
-	one.Scope, one.Gone, one.changed = at, make(chan struct{}), s.change
+	one.Scope, one.Gone, one.changed = at, make(chan struct{}), s.changed.Announce
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, one)
 	if of, ok := one.Feed.(interface{ Covers(store.Key) bool }); ok {
 		s.partial = s.partial || !of.Covers(store.Key{})
 	}
-	s.changeLocked()
+	s.changed.Announce()
 	if s.run != nil {
 		s.startLocked(s.run, one)
 	}
@@ -99,7 +101,7 @@ func (s *Reflectors[T]) Drop(at store.Scope) error {
 		close(one.Gone)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.changeLocked()
+		s.changed.Announce()
 		s.checkSyncedLocked()
 	}()
 	// Remove only after the reflector has ended: a late write to a partition would be an error.
@@ -167,11 +169,8 @@ func (s *Reflectors[T]) startLocked(r *running, one *part) {
 
 // checkSyncedLocked latches that all parts are filled. Without parts, nothing is synced.
 func (s *Reflectors[T]) checkSyncedLocked() {
-	if len(s.all) == 0 || isClosed(s.synced) {
-		return
-	}
-	if !slices.ContainsFunc(s.all, func(one *part) bool { return !one.IsSynced() }) {
-		close(s.synced)
+	if len(s.all) > 0 && !slices.ContainsFunc(s.all, func(one *part) bool { return !one.IsSynced() }) {
+		s.synced.Set()
 	}
 }
 
@@ -218,17 +217,10 @@ func distanceOf(s reflector.State, synced bool) int {
 
 // Changed implements [Feed].
 func (s *Reflectors[T]) Changed(seen reflector.State) <-chan struct{} {
-	s.mu.Lock()
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-	}
-	changed := s.changed
-	s.mu.Unlock()
 	// Compare after the channel was taken: a change in between closes the channel.
+	changed := s.changed.Next()
 	if !sameState(s.State(), seen) {
-		now := make(chan struct{})
-		close(now)
-		return now
+		return lifecycle.Closed()
 	}
 	return changed
 }
@@ -240,17 +232,4 @@ func sameState(a, b reflector.State) bool {
 }
 
 // Synced implements [Feed].
-func (s *Reflectors[T]) Synced() <-chan struct{} { return s.synced }
-
-func (s *Reflectors[T]) change() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.changeLocked()
-}
-
-func (s *Reflectors[T]) changeLocked() {
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
-}
+func (s *Reflectors[T]) Synced() <-chan struct{} { return s.synced.Done() }

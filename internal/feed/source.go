@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -86,13 +87,4 @@ func (s *Source) Broken() time.Time {
 }
 
 // IsSynced reports whether the feed has filled its part of the cache.
-func (s *Source) IsSynced() bool { return isClosed(s.Synced()) }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Source) IsSynced() bool { return lifecycle.IsClosed(s.Synced()) }
