@@ -45,8 +45,8 @@ type Event[T any] struct {
 	Type   Type
 	Origin Origin
 
-	// Initial is true for the objects of the first list: they existed before the reflector started
-	// to watch. An Addition that is not Initial is news. Initial is also true for a Deletion of an
+	// Initial is true for the objects of the first list, and for those that the cache held when the
+	// collection began to follow it. An Addition that is not Initial is news. Initial is also true for a Deletion of an
 	// object that earlier events reported and that the first list does not contain.
 	Initial bool
 
@@ -129,7 +129,7 @@ func (r *record[T]) live() bool { return !r.Initial && r.Origin != Resync }
 // at least one event and never changes. Later events come in the key's next Queue.
 //
 // A [Collection] hands queues out, and consumers settle them: see the package documentation. All
-// methods are safe for concurrent use except [Queue.Each].
+// methods are safe for concurrent use except [Queue.Each] and [Queue.Hold].
 type Queue[T any] struct {
 	collection *Collection[T]
 	state      *keyState[T] // nil once the queue is settled. Guarded by collection.mu.

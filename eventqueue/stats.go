@@ -270,6 +270,9 @@ func (c *Collection[T]) leftLocked(cause error) error {
 	if len(e.Pending) == 0 {
 		return nil
 	}
+	if c.idleLocked() {
+		e.Cause = nil // more time would not have helped
+	}
 	e.sort()
 	return e
 }

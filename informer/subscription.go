@@ -26,7 +26,7 @@ type Subscription[T any] struct {
 	// mu protects the fields below it.
 	mu      sync.Mutex
 	closed  bool
-	working int // workers, and loops over Events
+	working int // workers, and loops over Consume
 	done    chan struct{}
 }
 
@@ -89,7 +89,7 @@ func (s *Subscription[T]) Close() {
 }
 
 // Done returns a channel that is closed when the subscription has been closed and
-// the last call of the handler, or loop over Events, has ended.
+// the last call of the handler, or loop over Consume, has ended.
 func (s *Subscription[T]) Done() <-chan struct{} { return s.done }
 
 // work calls the handler until ctx ends or the subscription is closed.
@@ -186,8 +186,8 @@ func (f HandlerFunc[T]) Handle(ctx context.Context, event eventqueue.Event[T]) e
 // HandlerFuncs is a [Handler] with one function for each type of event. The functions return no
 // errors. Functions that are nil are not called.
 type HandlerFuncs[T any] struct {
-	// OnAdd is called with a new object. initial is true if the object existed before the
-	// subscriber subscribed.
+	// OnAdd is called with a new object. initial is true for the objects of the first
+	// list, and for those that the cache held when the subscriber subscribed.
 	OnAdd func(object T, initial bool)
 
 	// OnUpdate is called with an object that changed. prior is the last object that the subscriber

@@ -134,32 +134,39 @@ func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w str
 	if err := stream.CheckVersion(metadata.GetResourceVersion()); err != nil {
 		return stream.Page{}, err
 	}
-	if w.Take != nil {
-		a.take(reflect.ValueOf(list).Elem().FieldByIndex(a.items), w)
-	}
 	p := stream.Page{Version: metadata.GetResourceVersion(), Continue: metadata.GetContinue(), Sharded: isSharded(list)}
 	if p.Version == "" && stream.IsFake(a.client) {
 		p.Version = anyVersion
 	}
+	if w.Take != nil {
+		// From here on nothing refers to the list, so that a store may keep a smaller form of each object.
+		objects := a.objectsOf(reflect.ValueOf(list).Elem().FieldByIndex(a.items))
+		var gone T
+		for i, object := range objects {
+			objects[i] = gone
+			taken := stream.Item[T]{Kind: stream.Put, Write: store.Write[T]{Type: store.Addition, Object: object}}
+			taken.Filter(w.Shards)
+			w.Take(&taken)
+		}
+	}
 	return p, nil
 }
 
-// take passes on the objects of a list. It copies each object that the list holds by value, because
+// objectsOf returns the objects of a list. It copies each object that the list holds by value, because
 // a pointer into the slice would keep all objects of the list in memory
 // (kubernetes/kubernetes#111370).
-func (a *adapter[T, L]) take(items reflect.Value, w stream.Wants[T]) {
-	for i := range items.Len() {
+func (a *adapter[T, L]) objectsOf(items reflect.Value) []T {
+	objects := make([]T, items.Len())
+	for i := range objects {
 		item := items.Index(i)
 		if !a.pointers {
 			own := reflect.New(item.Type())
 			own.Elem().Set(item)
 			item = own
 		}
-		object := item.Interface().(T) // newAdapter has checked the type
-		taken := stream.Item[T]{Kind: stream.Put, Write: store.Write[T]{Type: store.Addition, Object: object}}
-		taken.Filter(w.Shards)
-		w.Take(&taken)
+		objects[i] = item.Interface().(T) // newAdapter has checked the type
 	}
+	return objects
 }
 
 // anyVersion replaces the missing version of a list from a fake client, such as that of a zero

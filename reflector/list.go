@@ -187,7 +187,7 @@ func (r *run[T]) replace(version string) protocol.Input {
 		r.status.current(r.asked)
 	}
 	if r.watch != nil && (err == nil || protocol.Rejected(err)) {
-		defer r.watches()
+		defer r.enterWatching()
 	}
 	if err == nil {
 		r.rejected = nil

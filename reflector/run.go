@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
@@ -103,7 +104,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		return r.wait(ctx, a)
 	case protocol.Delay:
 		if r.protocol.Polling() {
-			r.watches()
+			r.enterWatching()
 		} else {
 			r.status.enter(Opening)
 		}
@@ -199,13 +200,7 @@ func (r *KubernetesResourceReflector[T]) report(ctx context.Context, err error) 
 		}
 	}
 	r.logger.Warn("reflecting failed", append(fields, zap.String("resourceVersion", version))...)
-	defer func() {
-		// A panic in the error handler must not end the reflector.
-		if value := recover(); value != nil {
-			r.logger.Error("error handler panicked", zap.Any("panic", value), zap.Stack("stack"))
-		}
-	}()
-	r.errorHandler(ctx, err)
+	lifecycle.HandleError(ctx, r.logger, r.errorHandler, err)
 }
 
 // failed returns the input for a failed request, or for a list that the store ended. No list goes on
@@ -233,8 +228,8 @@ func (r *run[T]) enter(phase Phase) {
 	}
 }
 
-// watches sets the phase to Watching or Polling. The error of rejected objects stays in the state.
-func (r *run[T]) watches() {
+// enterWatching sets the phase to Watching or Polling. The error of rejected objects stays in the state.
+func (r *run[T]) enterWatching() {
 	phase := Watching
 	if r.protocol.Polling() {
 		phase = Polling

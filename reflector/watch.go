@@ -58,7 +58,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	r.status.contact()
 	r.logger.Debug("watching", zap.String("resourceVersion", a.Version), zap.Bool("initialEvents", a.Do == protocol.AskStream))
 	if a.Do == protocol.AskWatch && !r.protocol.Doubtful() {
-		r.watches()
+		r.enterWatching()
 	}
 	return protocol.Input{Kind: protocol.Accepted, Lasts: time.Until(until)}
 }
@@ -104,7 +104,7 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 func (r *run[T]) takePending() protocol.Input {
 	in := protocol.Input{Kind: protocol.Changed}
 	n := 0
-	for ; n < len(r.pending) && r.pending[n].Kind <= stream.Outside && (n == 0 || r.batching); n++ {
+	for ; n < len(r.pending) && r.pending[n].IsChange() && (n == 0 || r.batching); n++ {
 		item := &r.pending[n]
 		if item.Version != "" {
 			in.Version = item.Version

@@ -19,14 +19,12 @@ func (c *Cache[T]) Replace(objects []T, resourceVersion string) error {
 }
 
 func (c *Cache[T]) replace(in *Partition[T], objects []T, resourceVersion string) error {
-	b := &replaceBatch[T]{cache: c, in: in, writes: make([]write[T], 0, len(objects))}
-	c.writer.Lock()
-	for i := range objects {
-		if b.write(&Write[T]{Type: Addition, Object: objects[i]}) != nil {
+	b := &replaceBatch[T]{cache: c, in: in, writes: make([]identified[T], 0, len(objects))}
+	for i := range objects { // each takes the lock, so that other writers go on during a long list
+		if b.Write(Write[T]{Type: Addition, Object: objects[i]}) != nil {
 			break // Commit returns the error
 		}
 	}
-	c.writer.Unlock()
 	return b.Commit(resourceVersion)
 }
 
@@ -87,14 +85,14 @@ type replaceBatch[T any] struct {
 	// at has the index in writes of each key. It is nil as long as the writes come in the order of
 	// keys.
 	at      map[Key]int
-	keyless []write[T] // rejected objects without a key
-	refused int        // how many objects the budget did not admit
-	ended   error      // why the batch accepts no more writes
+	keyless []identified[T] // rejected objects without a key
+	refused int             // how many objects the budget did not admit
+	ended   error           // why the batch accepts no more writes
 }
 
 // byKey sorts writes. It uses a sort that is not generic, so that packages with a cache do not
 // compile the sort again.
-type byKey[T any] []write[T]
+type byKey[T any] []identified[T]
 
 func (w byKey[T]) Len() int           { return len(w) }
 func (w byKey[T]) Less(i, j int) bool { return w[i].key.Compare(w[j].key) < 0 }
@@ -112,7 +110,7 @@ func (b *replaceBatch[T]) Keep(key Key) {
 	if b.ended != nil {
 		return
 	}
-	w := write[T]{what: isKept, key: key}
+	w := identified[T]{what: isKept, key: key}
 	if b.in != nil {
 		w.key, w.err = b.in.normalize(key)
 	}
@@ -213,7 +211,7 @@ func (b *replaceBatch[T]) write(from *Write[T]) error {
 }
 
 // add appends a write whose key the batch does not have.
-func (b *replaceBatch[T]) add(w write[T]) {
+func (b *replaceBatch[T]) add(w identified[T]) {
 	switch {
 	case w.key == (Key{}):
 		b.keyless = append(b.keyless, w)
@@ -245,12 +243,12 @@ func (b *replaceBatch[T]) supersede(key Key) {
 	b.writes[i] = b.writes[last]
 	b.at[b.writes[i].key] = i
 	delete(b.at, key)
-	b.writes[last] = write[T]{}
+	b.writes[last] = identified[T]{}
 	b.writes = b.writes[:last]
 }
 
 // release gives back the index values and the budget of a write.
-func (b *replaceBatch[T]) release(w *write[T]) {
+func (b *replaceBatch[T]) release(w *identified[T]) {
 	b.cache.free(w)
 	if w.share > 0 {
 		b.cache.budget.count(w, -w.share)
@@ -276,7 +274,7 @@ func (b *replaceBatch[T]) Discard() {
 
 // gather counts an object in the budget. It returns false for a rejected object, and rejects an
 // object that exceeds the budget.
-func (b *replaceBatch[T]) gather(w *write[T]) bool {
+func (b *replaceBatch[T]) gather(w *identified[T]) bool {
 	if c := b.cache; w.err == nil {
 		if w.err = c.budget.gather(w, c.table.entry(w.key)); w.err == nil {
 			return true

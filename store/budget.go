@@ -153,7 +153,7 @@ func (b *Budget[T]) committed(mutations []mutation[T]) {
 
 // gather counts an object of a pending list, and sets its share. held is the entry under its key,
 // or nil. The caller holds writer.
-func (b *Budget[T]) gather(w *write[T], held *entry[T]) error {
+func (b *Budget[T]) gather(w *identified[T], held *entry[T]) error {
 	n, err := b.measure(w.object)
 	if err != nil {
 		return nil // the commit rejects it
@@ -171,7 +171,7 @@ func (b *Budget[T]) gather(w *write[T], held *entry[T]) error {
 }
 
 // count adds n bytes to the sums that the share of a write is in. The caller holds writer.
-func (b *Budget[T]) count(w *write[T], n int64) {
+func (b *Budget[T]) count(w *identified[T], n int64) {
 	b.pending += n
 	if w.grows {
 		b.growing += n

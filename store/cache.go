@@ -35,8 +35,9 @@ type Cache[T any] struct {
 	epoch   uint64 // counts the snapshots
 
 	// mu protects the fields below it, and the progress of the partitions. They change only under
-	// both locks, so that the writer may read them without mu. The cache holds mu only for lookups
-	// and mutations, never while a user's function runs.
+	// writer as well, so that the writer may read them without mu. The table also changes under trees,
+	// and in a large commit under trees alone, while frozen sends the readers that hold mu to the state
+	// before. The cache holds mu only for lookups and mutations, never while a user's function runs.
 	mu         sync.RWMutex
 	table      table[T] // the objects by key
 	own        progress // of the writes to the cache itself
@@ -48,10 +49,10 @@ type Cache[T any] struct {
 	frozen *Snapshot[T]
 
 	// published is the snapshot of the current state, or nil if none was made since the last commit.
-	// Writing requires mu; a snapshot is written only under trees as well.
+	// It becomes nil under mu, and a snapshot under trees and mu.
 	published atomic.Pointer[Snapshot[T]]
 
-	watches watches[T]
+	watches watches
 }
 
 var _ BatchStore[any] = (*Cache[any])(nil)

@@ -6,11 +6,11 @@ import "fmt"
 type Origin uint8
 
 const (
-	// Watch is the origin of a single change: an event of a watch, or a write of a program.
+	// Watch is the origin of changes that events of a watch, or writes of a program, made.
 	Watch Origin = iota + 1
 	// List is the origin of changes that a Replace found.
 	List
-	// Resync is the origin of an unchanged object that the cache delivers again.
+	// Resync is the origin of an unchanged object that an event-queue collection delivers again.
 	Resync
 )
 

@@ -26,7 +26,7 @@ import (
 
 // isUnchanged reports whether a write repeats what the cache holds under its key. If so, the entry
 // takes the hash of the write.
-func (tx *txn[T]) isUnchanged(w *write[T], held *entry[T]) bool {
+func (tx *txn[T]) isUnchanged(w *identified[T], held *entry[T]) bool {
 	known := held.known()
 	if known != w.version {
 		return false

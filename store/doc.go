@@ -119,9 +119,10 @@
 //
 // # Code
 //
-// One write is in write.go, from Cache.Add to the readers. It leaves that file for four questions:
-// what counts as a change (content.go), where the objects are (entry.go and tree.go), which values the
-// indexes have (postings.go), and what a follower gets (commit.go). A list is in batch.go, and ends in
+// One write is in write.go, from Cache.Add until readers see it. It leaves that file for four
+// questions: what counts as a change (content.go), where the objects are (entry.go and tree.go), which
+// values the indexes have (postings.go), and what a follower gets (commit.go). Loops of WatchKey are woken
+// by watch.go, and what a reader does is in cache.go. A list is in batch.go, and ends in
 // the same functions. A cache without partitions and budget never calls partition.go and budget.go.
 //
 // A snapshot, in cache.go, copies the roots of the trees, and the next commits copy the nodes that
@@ -130,7 +131,7 @@
 //
 // # Costs
 //
-// A cache of pointers needs about 206 bytes for an object with two index values. An update
+// A cache of pointers needs about 180 bytes for an object with two index values. An update
 // allocates nothing, or one entry of 80 bytes if a snapshot has the object. The first iteration
 // after a commit makes a snapshot, and the next commits copy the tree nodes that they change. A
 // commit of more than 1,024 changes that touches a quarter of the objects copies all nodes. A point

@@ -24,10 +24,6 @@ func (v *View[T]) WatchNamespace(ctx context.Context, namespace string) iter.Seq
 
 func (c *Cache[T]) watch(ctx context.Context, of topic) iter.Seq[*Snapshot[T]] {
 	return func(yield func(*Snapshot[T]) bool) {
-		c.watches.follow.Do(func() {
-			c.watches.cache = c
-			c.Follow(&c.watches)
-		})
 		w := &watch{changed: make(chan struct{}, 1)}
 		defer c.watches.add(w, of)()
 		// The watch is added first, so that a commit after the first state wakes it.
@@ -56,24 +52,24 @@ type watch struct {
 	generation atomic.Uint64 // generation of the last commit that changed the topic
 }
 
-// watches are the loops that wait for topics of a cache. They follow it together, from the first loop
-// on, so that a commit looks up its own topics instead of asking each loop.
-type watches[T any] struct {
-	follow sync.Once
-	cache  *Cache[T]
+// watches are the loops that wait for topics of a cache. They are no followers, because a reader must not
+// need the lock of the writer, as Follow does.
+type watches struct {
+	some atomic.Bool // there is at least one loop, so that a commit without loops does no more than ask
 
 	mu  sync.Mutex // guards all
 	all map[topic][]*watch
 }
 
 // add adds a watch to a topic. The caller must call remove.
-func (w *watches[T]) add(one *watch, of topic) (remove func()) {
+func (w *watches) add(one *watch, of topic) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
 		w.all = make(map[topic][]*watch)
 	}
 	w.all[of] = append(w.all[of], one)
+	w.some.Store(true)
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -81,24 +77,23 @@ func (w *watches[T]) add(one *watch, of topic) (remove func()) {
 		if len(w.all[of]) == 0 {
 			delete(w.all, of)
 		}
+		w.some.Store(len(w.all) > 0)
 	}
 }
 
-// Start implements [Follower].
-func (w *watches[T]) Start(*Snapshot[T]) {}
-
-// Commit implements [Follower]: it wakes the watches of the topics that changed.
-func (w *watches[T]) Commit(commit *Commit[T]) {
+// wake wakes the loops after a commit became visible. The caller holds writer.
+func (c *Cache[T]) wake(mutations []mutation[T]) {
+	w := &c.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range commit.Changes {
-		if len(w.all) == 0 {
-			return
+	for i := range mutations {
+		m := &mutations[i]
+		if m.before == nil && m.after == nil {
+			continue
 		}
-		key := commit.Changes[i].Key
-		for _, of := range [...]topic{{key: key}, {Key{Namespace: key.Namespace}, true}} {
+		for _, of := range [...]topic{{key: m.key}, {Key{Namespace: m.key.Namespace}, true}} {
 			for _, one := range w.all[of] {
-				one.generation.Store(w.cache.generation)
+				one.generation.Store(c.generation)
 				select {
 				case one.changed <- struct{}{}:
 				default: // it has a token already

@@ -229,3 +229,27 @@ func BenchmarkBatchWhileSomethingIsWatched(b *testing.B) {
 		})
 	}
 }
+
+// looking is a follower that looks at the state by a watch.
+type looking struct {
+	cache *podCache
+	seen  []string
+}
+
+func (l *looking) Start(*Snapshot[*corev1.Pod]) {}
+
+func (l *looking) Commit(commit *Commit[*corev1.Pod]) {
+	for s := range l.cache.WatchKey(context.Background(), commit.Changes[0].Key) {
+		l.seen = append(l.seen, s.ResourceVersion())
+		break
+	}
+}
+
+func TestFollowerMayReadByAWatch(t *testing.T) {
+	c := openWith(t, "1")
+	l := &looking{cache: c}
+	c.Follow(l)
+	require.NoError(t, c.Add(pod("n", "a", "u", "2")))
+	assert.Equal(t, []string{"2"}, l.seen)
+	checkQuiet(t, c)
+}

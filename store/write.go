@@ -12,12 +12,13 @@ import (
 // A write goes through three steps:
 //
 //  1. begin takes the lock of the writer, so that one write runs at a time. No reader takes it.
-//  2. add derives the key, the version and the index values of each object, and decides what the
-//     write is: a mutation, a rejection, or nothing if the cache holds the same content. The user's
-//     functions run here. Readers still see the state before, and an error leaves nothing behind.
-//  3. publish makes the mutations visible at once: first the trees, for snapshots and indexes, then
-//     the table, for Get, and in the same moment the resource version, which so never stands for
-//     objects that a reader does not see (store-S3). Then it calls the followers.
+//  2. For each object, identify derives the key and the version, and add decides what the write is: a
+//     mutation, with the values of all indexes, a rejection, or nothing if the cache holds the same
+//     content. The user's functions run here. Readers still see the state before, and an error leaves
+//     nothing behind.
+//  3. publish makes the mutations visible at once (show): first the trees, for snapshots and indexes,
+//     then the table, for Get, and in the same moment the resource version, which so never stands for
+//     objects that a reader does not see (store-S3). Then it calls the followers (tell).
 //
 // A list goes through the same steps: see batch.go.
 
@@ -60,7 +61,8 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 		tx.add(&w)
 	}
 	tx.advance(Key{}, resourceVersion)
-	if len(tx.mutations) > 0 || tx.resourceVersion != tx.at.resourceVersion || tx.seen != "" && tx.seen != tx.at.resourceVersion {
+	isMoved := tx.resourceVersion != tx.at.resourceVersion || tx.seen != "" && tx.seen != tx.at.resourceVersion
+	if len(tx.mutations) > 0 || isMoved {
 		tx.publish()
 	}
 	return rejectedError(tx.rejections)
@@ -160,8 +162,8 @@ func (c *Cache[T]) keyFor(in *Partition[T], object T) (Key, error) {
 	return w.key, w.err
 }
 
-// write is a [Write] whose key and version the cache knows.
-type write[T any] struct {
+// identified is a [Write] whose key and version the cache knows.
+type identified[T any] struct {
 	key     Key
 	version Version
 	object  T     // zero if err is set
@@ -191,7 +193,7 @@ const (
 
 // identify derives the key and the version of a write, and the error for which the cache must
 // reject it. With an error, it sets the parts that it knows. It needs no lock.
-func (c *Cache[T]) identify(in *Partition[T], from *Write[T]) (w write[T]) {
+func (c *Cache[T]) identify(in *Partition[T], from *Write[T]) (w identified[T]) {
 	w.key, w.version, w.given, w.hash = from.Key, from.Version, from.Version != (Version{}), from.Hash
 	if in != nil {
 		w.key, w.err = in.normalize(from.Key)
@@ -251,7 +253,7 @@ func (c *Cache[T]) describe(object T) (key Key, version Version, err error) {
 }
 
 // add stages a write as a mutation, as a rejection, or as nothing.
-func (tx *txn[T]) add(w *write[T]) {
+func (tx *txn[T]) add(w *identified[T]) {
 	c := tx.cache
 	if tx.in != nil || len(c.partitions) > 0 {
 		if err := c.checkOwner(tx.in, w.key); err != nil {
@@ -313,7 +315,7 @@ func (tx *txn[T]) remove(m mutation[T]) {
 
 // prepare makes the entry of a write and runs the index functions for its object, again if the cache
 // has a new index. held is the current entry under the key, or nil. The caller holds writer.
-func (c *Cache[T]) prepare(w *write[T], held *entry[T]) (err error) {
+func (c *Cache[T]) prepare(w *identified[T], held *entry[T]) (err error) {
 	if w.entry != nil && w.indexes == len(c.indexes) {
 		return nil
 	}
@@ -344,7 +346,7 @@ func (c *Cache[T]) prepare(w *write[T], held *entry[T]) (err error) {
 }
 
 // free releases the index values of a write that no txn has.
-func (c *Cache[T]) free(w *write[T]) {
+func (c *Cache[T]) free(w *identified[T]) {
 	if w.entry != nil {
 		c.release(w.entry.terms())
 		w.entry = nil
@@ -384,6 +386,9 @@ func (tx *txn[T]) publish() {
 	defer c.reuse(tx.mutations) // also if a follower panics: the panic goes on to the writer
 	if c.budget != nil {
 		c.budget.committed(tx.mutations)
+	}
+	if c.watches.some.Load() {
+		c.wake(tx.mutations)
 	}
 	if len(c.followers) > 0 {
 		tx.tell()
@@ -436,7 +441,8 @@ const uncommitted = math.MaxUint64
 // changeTrees applies mutations to the trees.
 //
 // If no snapshot has the entry that is held, it stays where it is and swaps its content with next.
-// That saves a search of each tree: held then has the new state, and next has the state before. An
+// That saves a search of each tree: held then has the new state, and next has the state before. No
+// reader sees the swap: Get reads the object in the table's slot, and only snapshots read entries. An
 // entry that an earlier mutation of this commit stored is never swapped, because the followers still
 // need its state.
 func (c *Cache[T]) changeTrees(mutations []mutation[T]) {

@@ -184,6 +184,7 @@ func (f *Feed[T]) stop() {
 // not be filled.
 func (f *Feed[T]) fill(r *feedRun[T]) error {
 	var fatal error
+	filled := false
 	f.do(r, func() (store.Key, error) {
 		objects := make([]T, 0, len(r.first))
 		for _, key := range slices.SortedFunc(maps.Keys(r.first), store.Key.Compare) {
@@ -194,11 +195,13 @@ func (f *Feed[T]) fill(r *feedRun[T]) error {
 			fatal = fmt.Errorf("store the first objects of a shared informer of %s: %w", typeName[T](), err)
 			return store.Key{}, nil // returned, so not reported
 		}
-		r.first = nil
-		f.status.Set(func(s *reflector.State) { s.Phase, s.Since = reflector.Watching, time.Now() })
-		f.synced.Set()
+		r.first, filled = nil, true
 		return store.Key{}, err
 	})
+	if filled { // after do has set the version and the error, so that no reader sees Watching without them
+		f.status.Set(func(s *reflector.State) { s.Phase, s.Since = reflector.Watching, time.Now() })
+		f.synced.Set()
+	}
 	return fatal
 }
 

@@ -123,7 +123,7 @@ func (b *body) Next() (*Batch, error) {
 	}
 }
 
-// fill reads once.
+// fill reads until there are new bytes, or the body fails.
 func (b *body) fill() {
 	buf := b.batch.buf
 	if want := b.end - b.start + chunkSize/2; want > len(buf) {
@@ -191,7 +191,7 @@ type Frame struct {
 
 // Batch holds the frames of one cut, in order.
 type Batch struct {
-	// Frames has at least one element.
+	// Frames has at least one element when Next returns the batch.
 	Frames []Frame
 	buf    []byte
 }

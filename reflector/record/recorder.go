@@ -25,6 +25,7 @@ var (
 
 const (
 	maxHeld      = 256 << 20
+	frameSize    = 512 // counts for each frame, beside its data: requests that fail have none
 	closeTimeout = 5 * time.Second
 )
 
@@ -208,7 +209,7 @@ func (r *Recorder) add(f frame) (id int) {
 		r.last++
 		f.ID = r.last
 	}
-	if r.held += len(f.data); r.held > r.limit {
+	if r.held += frameSize + len(f.data); r.held > r.limit {
 		r.endLocked(ErrRecorderBehind)
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -421,3 +422,73 @@ func (t *told) all() []error {
 	defer t.mu.Unlock()
 	return t.errors
 }
+
+// answering is a transport that answers each request with a text.
+type answering string
+
+func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusOK,
+		Header:     http.Header{"Content-Type": {"application/json"}},
+		Body:       io.NopCloser(strings.NewReader(string(a))),
+	}, nil
+}
+
+func get(t *testing.T, through http.RoundTripper, path string) *http.Response {
+	asked, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server"+path, nil)
+	require.NoError(t, err)
+	answer, err := through.RoundTrip(asked)
+	require.NoError(t, err)
+	return answer
+}
+
+// client-go closes a watch from another goroutine than the one that reads it.
+func TestDataThatIsReadAfterTheEndOfAWatchIsNotRecorded(t *testing.T) {
+	var text bytes.Buffer
+	recorder := record.NewRecorder(&text)
+	answer := get(t, recorder.Wrap(answering(`{"type":"ADDED"}`)), "/api/v1/pods?watch=true")
+	require.NoError(t, answer.Body.Close())
+	late, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NotEmpty(t, late)
+	require.NoError(t, recorder.Close())
+	_, err = record.NewReplay(bytes.NewReader(text.Bytes()))
+	require.NoError(t, err)
+}
+
+func TestSchemasAreNoDiscovery(t *testing.T) {
+	var text bytes.Buffer
+	recorder := record.NewRecorder(&text)
+	through := recorder.Wrap(answering(`{}`))
+	for _, path := range []string{"/openapi/v3", "/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1"} {
+		_ = get(t, through, path).Body.Close()
+	}
+	_ = get(t, through, "/apis/batch/v1").Body.Close()
+	require.NoError(t, recorder.Close())
+	assert.NotContains(t, text.String(), "apps")
+	assert.NotContains(t, text.String(), "/api/v1")
+	assert.Contains(t, text.String(), "/apis/batch/v1")
+}
+
+// stalled is a writer that does not return before it is closed.
+type stalled chan struct{}
+
+func (s stalled) Write(text []byte) (int, error) { <-s; return len(text), nil }
+
+func TestRequestsThatFailDoNotFillTheMemoryBehindASlowWriter(t *testing.T) {
+	writer := make(stalled)
+	recorder := record.NewRecorder(writer)
+	recorder.SetLimit(1 << 20)
+	through := recorder.Wrap(failing{})
+	for range 10_000 {
+		asked, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/api/v1/pods", nil)
+		require.NoError(t, err)
+		_, err = through.RoundTrip(asked)
+		require.ErrorIs(t, err, errDisk)
+	}
+	require.ErrorIs(t, recorder.Err(), record.ErrRecorderBehind)
+	close(writer)
+	_ = recorder.Close()
+}
+
+func (failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errDisk }

@@ -55,6 +55,9 @@ func (q *request) parse() bool {
 	}
 	q.what = aRead
 	start := core.FindStringIndex(q.Path)
+	if strings.Contains(q.Path, "/openapi/") {
+		return false // it has the paths of discovery within its own
+	}
 	if start == nil {
 		q.Path = "/" + path.Base(q.Path)
 		return q.Path == "/api" || q.Path == "/apis" || q.Path == "/version"

@@ -21,6 +21,9 @@ func (r *Recorder) write() {
 		frames := r.waiting
 		r.waiting = nil
 		if r.held -= freed; len(frames) == 0 {
+			if r.over {
+				r.unfinished = nil // nothing more comes
+			}
 			close(r.idle)
 			r.idle = nil
 			r.mu.Unlock()
@@ -85,13 +88,19 @@ func (r *Recorder) encode(frames []frame, began time.Time) (text []byte, freed i
 		if f.Kind == frameRequest {
 			r.unfinished[f.ID] = &unfinished{request: f.request}
 			line(f)
+			freed += frameSize
 			continue
 		}
 		of := r.unfinished[f.ID]
-		if of == nil { // frameStopped, frameLost
-			line(f)
+		if of == nil {
+			if f.Kind == frameStopped || f.Kind == frameLost {
+				line(f)
+			}
+			// Else a Read of the client has got data after another goroutine closed the body.
+			freed += frameSize + len(f.data)
 			continue
 		}
+		freed += frameSize
 		switch f.Kind {
 		case frameAnswer:
 			of.answer = *f

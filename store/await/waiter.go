@@ -98,15 +98,16 @@ func (w *waiter[T]) Commit(commit *store.Commit[T]) {
 // concerns reports whether a commit may change the result of check. one is the part of the commit's
 // partition, which is at a version now; nil if the waiter does not know it.
 func (w *waiter[T]) concerns(commit *store.Commit[T], one *part, version string) bool {
+	p := commit.Partition
+	if commit.Origin == store.List || p == nil && commit.ObservedVersion == "" { // a drop, or a deletion by key
+		return true
+	}
 	for i := range commit.Changes {
 		if key := commit.Changes[i].Key; key == w.key || key == w.inCluster {
 			return true
 		}
 	}
-	p := commit.Partition
 	switch {
-	case commit.Origin == store.List, p == nil && commit.ObservedVersion == "": // a drop, or a deletion by key
-		return true
 	case one == nil: // a new partition: it may be the one of the object, or one more to wait for
 		return p != nil && (w.key == store.Key{} || w.parts[nil] != nil)
 	}

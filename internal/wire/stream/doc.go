@@ -1,5 +1,6 @@
 // Package stream is between a client and a reflector. A [Source] lists pages and opens watches, and
-// delivers both as [Item] values, one for each change. A client that decodes objects itself has a
+// delivers both as [Item] values: one for each change, or for many objects that did not change or are not
+// wanted. A client that decodes objects itself has a
 // [Reader]; package reflector adapts every other client.
 //
 // A Reader reads the responses for one resource. It decodes objects one by one while the bytes

@@ -261,7 +261,8 @@ func (r *Reader[T]) put(d *decoder[T]) {
 	}
 }
 
-// keepAll makes put keep one decoder for each processor, for the pages of a list.
+// keepAll makes put keep one decoder for each processor, for lists and for the
+// initial events of watch-lists.
 func (p *Pool[T]) keepAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,13 +28,13 @@ const (
 	AskVersion                       // ask for the server's Kubernetes version: Told
 	Receive                          // wait: Changed, Marked, Failed, Ended, or Elapsed at the alarm
 	Replace                          // replace the store's content with the staged objects: Stored
-	Apply                            // write the event to the store: Stored
+	Apply                            // write the events to the store: Stored
 	Wait                             // report Err, then pause: Elapsed
 	Delay                            // pause: Elapsed
 
 	Discard        // empty the staging area
-	Keep           // stage the objects of the page
-	Stage          // stage the object of the event, or its deletion
+	Keep           // keep the objects of the page, which are staged already
+	Stage          // stage the objects of the events, or their deletions
 	StopWatch      // close the watch, because of Err if that is not nil
 	Latch          // record that the store has been filled
 	Report         // report Err

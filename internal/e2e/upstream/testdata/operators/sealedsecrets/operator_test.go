@@ -75,7 +75,7 @@ func operator(ctx context.Context, cfg *rest.Config) error {
 	reflect.NewAt(update.Type(), unsafe.Pointer(update.UnsafeAddr())).Elem().SetBool(true)
 	keyInformers.Start(ctx.Done())
 	keyInformers.WaitForCacheSync(ctx.Done())
-	time.Sleep(time.Second) // the handlers run
+	<-time.After(time.Second) // the handlers run
 	go c.Run(ctx.Done())
 	<-ctx.Done()
 	return nil
