@@ -270,9 +270,6 @@ func (c *Collection[T]) leftLocked(cause error) error {
 	if len(e.Pending) == 0 {
 		return nil
 	}
-	if c.idleLocked() {
-		e.Cause = nil // more time would not have helped
-	}
 	e.sort()
 	return e
 }
@@ -285,12 +282,13 @@ func (e *DrainError) sort() {
 	slices.SortFunc(e.Pending, func(a, b Pending) int { return a.Key.Compare(b.Key) })
 }
 
-// DrainError lists the keys that remained when [Collection.Drain] ended.
+// DrainError lists the keys that remained when [Collection.Drain] ended, or that [Collection.Left] found.
 type DrainError struct {
 	// Pending holds at least one element, in the order of keys.
 	Pending []Pending
-	// Cause is the cause of the context that ended draining. It is nil if only failed keys
-	// remained.
+	// Cause is the cause of the context that ended draining, or what was passed to Left. It is nil if
+	// Drain waited long enough, and only failed keys remained. After a deadline, failed keys have it as
+	// well, because a handler may have failed as its context ended.
 	Cause error
 }
 
