@@ -58,7 +58,7 @@ func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn 
 			running.Go(work)
 		}()
 		for q := range c.deliverAll(ctx, in) {
-			q.process(ctx, fn, report)
+			q.handle(ctx, fn, report)
 			if q.held {
 				running.Go(func() {
 					select {
@@ -81,13 +81,14 @@ func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn 
 	}
 }
 
-// process calls fn, reports its failure and settles the queue. The last two steps are deferred, because
-// fn and report may end the goroutine by runtime.Goexit.
-func (q *Queue[T]) process(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
+// handle calls fn, reports its failure and settles the queue, except after a success: then the end of
+// the loop's body in deliver acknowledges it. The last two steps are deferred, because fn and report may
+// end the goroutine by runtime.Goexit.
+func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	var err error
 	defer func() {
 		switch {
-		case err == nil: // without a hold, the end of the loop's body acknowledges
+		case err == nil:
 			q.held = q.until != nil
 		case q.interrupted(ctx, err):
 			q.Release()

@@ -171,7 +171,7 @@ func TestReportingSaysNothingOfTheEnd(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			reports := 0
-			take(t, c).process(ctx, func(context.Context, *Queue[*thing]) error {
+			take(t, c).handle(ctx, func(context.Context, *Queue[*thing]) error {
 				tc.end(c, cancel)
 				return tc.err
 			}, func(context.Context, *HandlerError) { reports++ })

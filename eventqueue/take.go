@@ -14,7 +14,7 @@ import (
 // the collection is closed. Otherwise it returns the cause of ctx once ctx has ended.
 func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 	q := new(Queue[T])
-	if err := c.take(ctx, q, unwatched); err != nil {
+	if err := c.take(ctx, q, isSilent); err != nil {
 		return nil, err
 	}
 	return q, nil
@@ -63,7 +63,7 @@ func (c *Collection[T]) deliverAll(ctx context.Context, in memory) iter.Seq[*Que
 	return func(yield func(*Queue[T]) bool) {
 		defer context.AfterFunc(ctx, c.wakeAll)()
 		q := new(Queue[T])
-		for c.take(ctx, q, watched) == nil && q.deliver(yield) {
+		for c.take(ctx, q, wakesEach) == nil && q.deliver(yield) {
 			if in == oneQueue {
 				*q = Queue[T]{} // settled: the collection does not know it any more
 			} else {
@@ -92,16 +92,16 @@ func (q *Queue[T]) deliver(yield func(*Queue[T]) bool) (more bool) {
 	return more
 }
 
-// watch says whether the end of a consumer's context calls wakeAll already.
-type watch bool
+// atEnd says whether the end of a consumer's context calls wakeAll already.
+type atEnd bool
 
 const (
-	unwatched watch = false
-	watched   watch = true
+	isSilent  atEnd = false
+	wakesEach atEnd = true
 )
 
 // take waits for a queue and fills an empty one.
-func (c *Collection[T]) take(ctx context.Context, q *Queue[T], end watch) error {
+func (c *Collection[T]) take(ctx context.Context, q *Queue[T], end atEnd) error {
 	c.lock()
 	err := c.takeLocked(ctx, q, end)
 	c.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *Collection[T]) take(ctx context.Context, q *Queue[T], end watch) error 
 
 // takeLocked yields before it sleeps, and watches the end of ctx only then, because an AfterFunc needs
 // memory.
-func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], end watch) error {
+func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], end atEnd) error {
 	for yielded := false; ; c.queueBufferedLocked() {
 		if c.IsClosed() {
 			return ErrClosed
@@ -132,8 +132,8 @@ func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], end watch) 
 		case !yielded:
 			yielded = true
 			c.yieldLocked()
-		case end == unwatched:
-			end = watched
+		case end == isSilent:
+			end = wakesEach
 			c.mu.Unlock()
 			defer context.AfterFunc(ctx, c.wakeAll)()
 			c.mu.Lock()

@@ -146,7 +146,7 @@ func (s *staging[T]) take(i *stream.Item[T]) {
 		}
 		s.size += len(i.Keys)
 		return
-	case i.Kind != stream.Put && i.Kind != stream.Delete:
+	case !i.IsWrite():
 		return
 	case w.Err != nil && w.Key.Name == "":
 		if w.Version.UID == "" && s.nameless >= stream.MaxDetailed {

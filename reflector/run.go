@@ -66,7 +66,7 @@ func (r *run[T]) loop(ctx context.Context) error {
 		in.At, in.Dice = time.Now(), rand.Float64()
 		var todo []protocol.Action
 		r.protocol, todo = r.protocol.Step(in)
-		for _, a := range todo {
+		for _, a := range todo { // the last one has the outcome, which is the next input
 			if ctx.Err() != nil && (a.Do <= protocol.Receive || a.Do == protocol.Wait || a.Do == protocol.Delay) {
 				return nil
 			}

@@ -139,7 +139,7 @@ func (r *run[T]) apply() protocol.Input {
 	var last *stream.Item[T]
 	for i := range r.items {
 		item := &r.items[i]
-		if item.Kind <= stream.Delete {
+		if item.IsWrite() {
 			_ = r.batch.Write(item.Write) // Commit returns the error
 			version, last = "", item
 		} else if item.Version != "" {

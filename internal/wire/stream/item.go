@@ -48,6 +48,9 @@ type Item[T Object] struct {
 	Err     error
 }
 
+// IsWrite reports whether Write is for the store.
+func (i *Item[T]) IsWrite() bool { return i.Kind == Put || i.Kind == Delete }
+
 // IsChange reports whether an item is about objects.
 func (i *Item[T]) IsChange() bool { return i.Kind <= Outside }
 
@@ -82,7 +85,7 @@ func Undecodable[T Object](change store.ChangeType, key store.Key, version store
 
 // Filter replaces an item by one of the kind Outside if its object is outside of the shards.
 func (i *Item[T]) Filter(s *Shards) {
-	if s == nil || i.Kind != Put && i.Kind != Delete {
+	if s == nil || !i.IsWrite() {
 		return
 	}
 	w, outside := &i.Write, false
