@@ -96,10 +96,10 @@ func (w *waiter[T]) Commit(commit *store.Commit[T]) {
 }
 
 // concerns reports whether a commit may change the result of check. one is the part of the commit's
-// partition, which is at a version now; nil if the waiter does not know it.
+// partition, which is at a version now. It is nil for a partition that the waiter does not know: that one
+// has no version before its first list, which concerns every waiter.
 func (w *waiter[T]) concerns(commit *store.Commit[T], one *part, version string) bool {
-	p := commit.Partition
-	if commit.Origin == store.List || p == nil && commit.ObservedVersion == "" { // a drop, or a deletion by key
+	if commit.Origin == store.List || commit.Partition == nil && commit.ObservedVersion == "" { // a drop, or a deletion by key
 		return true
 	}
 	for i := range commit.Changes {
@@ -107,14 +107,11 @@ func (w *waiter[T]) concerns(commit *store.Commit[T], one *part, version string)
 			return true
 		}
 	}
-	switch {
-	case one == nil: // a new partition: it may be the one of the object, or one more to wait for
-		return p != nil && (w.key == store.Key{} || w.parts[nil] != nil)
-	}
-	return !one.reached && version != "" && !lower(version, w.version.ResourceVersion)
+	return one != nil && !one.reached && version != "" && !lower(version, w.version.ResourceVersion)
 }
 
-// checkAgain runs in the lock of the writer.
+// checkAgain calls check, under the lock of the writer. An end counts once: nobody receives a second one,
+// and sending it would hold the writer.
 func (w *waiter[T]) checkAgain() {
 	if done, err := w.check(); done || err != nil {
 		w.over = true

@@ -40,12 +40,34 @@ func TestCommitChecksOnlyTheWaitsThatItConcerns(t *testing.T) {
 		require.NoError(t, <-all[1])
 		synctest.Wait()
 		require.Equal(t, 18, waitsOf(c))
+
+		gone := waiting(func() error { return Deletion(ctx, c, pod("n1", "other", "u", "100")) })
+		c.reads.Store(0)
+		require.NoError(t, one.Bookmark("101"))
+		require.NoError(t, one.Update(pod("n1", "third", "u", "101")))
+		require.Zero(t, c.reads.Load(), "the version of the object was reached before, and it has not changed")
+		require.NoError(t, one.Delete(pod("n1", "other", "u", "101")))
+		require.NoError(t, <-gone)
 		cancel()
 		for _, done := range all[2:] {
 			require.ErrorIs(t, <-done, context.Canceled)
 		}
 		synctest.Wait()
 		checkQuiet(t, c)
+	})
+}
+
+func TestWaitThatIsOverIgnoresCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := openWith(t, "3")
+		done := waiting(func() error { return Version(t.Context(), c, "5") })
+		w := c.waits()[0]
+		require.NoError(t, c.Bookmark("5"))
+		require.NoError(t, <-done)
+		for range 2 { // it had no room for both
+			w.Commit(&store.Commit[*corev1.Pod]{Origin: store.List, ResourceVersion: "6", ObservedVersion: "6"})
+		}
+		assert.Empty(t, w.ended)
 	})
 }
 
