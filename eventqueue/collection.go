@@ -10,14 +10,14 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// The way of an event from a writer to a consumer that sleeps is built for informers with many handlers:
+// This is how an event gets from a writer to a consumer that sleeps. Informers may have many handlers:
 // a commit must reach up to 1,000 collections while the writer holds the lock of the cache. In all it
 // takes 0.3 µs of CPU time for each of 100 handlers, where client-go takes 0.6 µs
 // (docs/reference/performance.md).
 //
-//  1. follower.Commit makes the event once for all collections of the cache that take every event, and puts a pointer to it
-//     into the buffer of each. So the writer touches nothing that consumers change, such as mu, the
-//     map of keys and the rings.
+//  1. follower.Commit makes the event once for all collections of the cache that take every event, and
+//     puts a pointer to it into the buffer of each. So the writer touches nothing that consumers
+//     change, such as mu, the map of keys and the rings.
 //  2. A buffer has room for 64 events, so that a writer runs ahead a little, and not by a million
 //     events. If it is full, the writer yields the CPU once. If it is still full, the writer locks mu
 //     and queues the events itself, so that it never waits for a handler. It does the same for a commit
@@ -33,7 +33,7 @@ import (
 //     it sleeps, so the signal cannot come too early.
 //  6. A writer signals one consumer, which signals the next one if it leaves work behind.
 //
-// A buffered event waits until somebody locks mu. Callers of Synced, Drain and Close cannot wait for
+// A buffered event waits until a caller of lock queues it. Callers of Synced, Drain and Close cannot wait for
 // that, because a deletion in the buffer may be what they wait for while every consumer is busy. As
 // long as bypass is not 0, writers therefore lock mu themselves.
 
@@ -60,7 +60,7 @@ type Collection[T any] struct {
 	bypass atomic.Int32
 	// sleeping is the number of consumers that sleep and were not signalled. It is written under mu.
 	sleeping atomic.Int32
-	keep     atomic.Pointer[func(Event[T]) bool] // the predicate of KeepIf; nil if there is none
+	keepIf   atomic.Pointer[func(Event[T]) bool] // the predicate of KeepIf; nil if there is none
 
 	// mu protects the fields below it: see lock. A commit may take it inside the cache's writer
 	// lock; consumers take it alone. No user code runs under it.
@@ -121,7 +121,7 @@ func FollowFiltered[T any](cache *store.Cache[T], keep func(T) bool, opts ...Opt
 	c.wake.L = &c.mu
 	c.bypass.Store(1) // until Synced
 	c.emptyRings()
-	c.follower = follower[T]{collection: c, keep: keep}
+	c.follower = follower[T]{collection: c, filter: keep}
 	c.unfollow = cache.Follow(&c.follower)
 	return c
 }

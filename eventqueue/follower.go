@@ -13,7 +13,7 @@ import (
 // follower turns the commits of a cache into events. The lock of the cache's writer guards it.
 type follower[T any] struct {
 	collection *Collection[T]
-	keep       func(T) bool // the predicate of FollowFiltered; nil keeps all objects
+	filter     func(T) bool // the predicate of FollowFiltered; nil keeps all objects
 	listed     bool         // the first list is known
 }
 
@@ -73,21 +73,17 @@ const (
 
 // Commit implements [store.Follower]. It keeps nothing of the commit.
 func (f *follower[T]) Commit(commit *store.Commit[T]) {
-	switch keepIf := f.collection.keep.Load(); {
+	switch keepIf := f.collection.keepIf.Load(); {
 	case f.collection.IsClosed():
 	case len(commit.Changes) > maxPart:
 		f.commitParts(*commit, keepIf, make([]arrival[T], 0, maxPart))
-	case keepIf != nil || f.keep != nil:
+	case keepIf != nil || f.filter != nil || len(commit.Changes) == 0:
 		f.queue(f.appendEvents(nil, commit), keepIf, commit.Synced, buffered)
 	default:
 		// All collections without predicates share the events of the commit.
 		first, ok := commit.Shared.(*arrival[T])
 		if !ok {
 			all := f.appendEvents(make([]arrival[T], 0, len(commit.Changes)), commit)
-			if len(all) == 0 {
-				f.queue(nil, nil, commit.Synced, buffered)
-				return
-			}
 			first = &all[0]
 			first.all, commit.Shared = all, first
 		}
@@ -154,7 +150,7 @@ func (f *follower[T]) queue(all []arrival[T], keepIf *func(Event[T]) bool, synce
 
 func (f *follower[T]) enqueue(all []arrival[T], synced bool, by route) {
 	c := f.collection
-	if !synced && (len(all) == 0 || by == buffered && c.leave(all)) {
+	if !synced && (len(all) == 0 || by == buffered && c.tryBuffer(all)) {
 		return
 	}
 	c.lock()
@@ -171,10 +167,10 @@ func (f *follower[T]) enqueue(all []arrival[T], synced bool, by route) {
 	c.signalLocked()
 }
 
-// leave leaves the events of a commit in the buffer. It returns false if the caller must queue
+// tryBuffer leaves the events of a commit in the buffer. It returns false if the caller must queue
 // them: because there is no room, or because the last event has the same key and merges with the
 // next one.
-func (c *Collection[T]) leave(all []arrival[T]) bool {
+func (c *Collection[T]) tryBuffer(all []arrival[T]) bool {
 	b := &c.buffer
 	if len(all) > bufferSize || c.bypass.Load() > 0 {
 		return false
@@ -250,7 +246,7 @@ func (b *buffer[T]) take() (first *arrival[T]) {
 func (f *follower[T]) see(c *store.Change[T], origin Origin) (seen store.Change[T], ok bool) {
 	seen = *c
 	switch {
-	case f.keep == nil:
+	case f.filter == nil:
 		return seen, true
 	case c.Type == Addition:
 		return seen, f.keeps(c.Key, c.Object)
@@ -277,7 +273,7 @@ func (f *follower[T]) see(c *store.Change[T], origin Origin) (seen store.Change[
 // keeps runs the predicate of FollowFiltered.
 func (f *follower[T]) keeps(key store.Key, object T) (kept bool) {
 	defer f.collection.catch(key, &kept)
-	return f.keep(object)
+	return f.filter(object)
 }
 
 // selectOne asks the predicate of KeepIf about an event.

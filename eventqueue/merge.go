@@ -70,15 +70,15 @@ func WithCompaction(c Compaction) Option {
 // treats the result as false, and [Collection.Stats] reports the panic.
 func (c *Collection[T]) KeepIf(keep func(Event[T]) bool) {
 	if keep == nil {
-		c.keep.Store(nil)
+		c.keepIf.Store(nil)
 		return
 	}
-	c.keep.Store(&keep)
+	c.keepIf.Store(&keep)
 }
 
 // policy returns the compaction in effect.
 func (c *Collection[T]) policy() Compaction {
-	if c.keep.Load() != nil {
+	if c.keepIf.Load() != nil {
 		return KeepLatest
 	}
 	return c.compaction

@@ -304,10 +304,9 @@ func (c *Collection[T]) waitAgainLocked(k *keyState[T], q *Queue[T], rest []reco
 	}
 	// Copy the events: the holder may still read the queue.
 	whole := q.handedOverWhole()
-	b.first[0] = rest[0].waitingAgain(whole || rest[0].wasRead())
-	events := b.first[:]
-	for i := range rest[1:] {
-		events = append(events, rest[1+i].waitingAgain(whole || rest[1+i].wasRead()))
+	events := b.first[:0]
+	for i := range rest {
+		events = append(events, rest[i].waitingAgain(whole || rest[i].wasRead()))
 	}
 	b.since, b.live, b.merged = q.since, b.live || q.live, b.merged+q.merged
 	came, dropped := len(events)+len(arrived), 0

@@ -110,7 +110,7 @@ var errNothing = errors.New("function of WithGet returned neither an object nor 
 // sourceOf returns the synced source whose scope has a key, or nil.
 func (i *Informer[T]) sourceOf(key store.Key) *feed.Source {
 	for _, s := range i.feed.Sources() {
-		if s.Gone == nil || s.IsSynced() && s.Scope.Cluster == key.Cluster && (s.Scope.Namespace == "" || s.Scope.Namespace == key.Namespace) {
+		if s.Gone == nil || s.IsSynced() && s.Scope.Contains(key) {
 			return s
 		}
 	}

@@ -18,32 +18,18 @@ func WithMutationGuard(to *guard.Reporter) Option {
 	return optionFunc(func(o *options) { o.guarding = to })
 }
 
-// watchMutations starts the guard if the option asks for it.
-func (i *Informer[T]) watchMutations() {
-	if i.guarding != nil {
-		i.guard = guard.Watch(i.name, i.cache, i.guarding)
-	}
-}
-
-// checkMutations reports the changes at the end of Run.
-func (i *Informer[T]) checkMutations() {
-	if i.guard != nil {
-		i.guard.Report()
-	}
-}
-
 // given tells the guard that a subscriber works on an event, until back is called.
 func (s *Subscription[T]) given(event *eventqueue.Event[T]) (back func()) {
 	objects := []T{event.Object}
 	if event.PriorKnown {
 		objects = append(objects, event.Prior)
 	}
-	return s.of.guard.Given(s.name, event.Key, objects...)
+	return s.informer.guard.Given(s.name, event.Key, objects...)
 }
 
 // guarded wraps the yield function of a loop over events.
 func (s *Subscription[T]) guarded(yield func(eventqueue.Event[T]) bool) func(eventqueue.Event[T]) bool {
-	if s.of.guard == nil {
+	if s.informer.guard == nil {
 		return yield
 	}
 	return func(event eventqueue.Event[T]) bool {

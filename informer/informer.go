@@ -78,7 +78,9 @@ func newInformer[T any](cache *store.Cache[T], opts []Option) *Informer[T] {
 		stopped: make(chan struct{}),
 	}
 	close(i.stopped)
-	i.watchMutations()
+	if i.guarding != nil {
+		i.guard = guard.Watch(i.name, i.cache, i.guarding)
+	}
 	return i
 }
 
@@ -124,11 +126,16 @@ func (i *Informer[T]) SubscribeFiltered(keep func(T) bool, opts ...SubscriptionO
 
 func (i *Informer[T]) subscribe(s *Subscription[T], keep func(T) bool, opts []SubscriptionOption) *Subscription[T] {
 	s.subscriptionOptions = newSubscriptionOptions(i.common, opts)
-	s.of, s.closing, s.done = i, make(chan struct{}), make(chan struct{})
-	if number := i.number(); s.name == "" {
-		s.name = fmt.Sprintf("#%d", number)
+	s.informer, s.closing, s.done = i, make(chan struct{}), make(chan struct{})
+	i.mu.Lock()
+	i.named++
+	if s.name == "" {
+		s.name = fmt.Sprintf("#%d", i.named)
 	}
-	s.observeQueues()
+	i.mu.Unlock()
+	for _, observer := range s.observers {
+		s.queueing = append(s.queueing, eventqueue.WithObserver(observer.Queues(i.name, s.name))) // nil adds none
+	}
 	s.queues = eventqueue.FollowFiltered(i.cache, keep, s.queueing...)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -137,14 +144,6 @@ func (i *Informer[T]) subscribe(s *Subscription[T], keep func(T) bool, opts []Su
 		i.run.serve(s)
 	}
 	return s
-}
-
-// number returns the number of a new subscription.
-func (i *Informer[T]) number() int {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.named++
-	return i.named
 }
 
 func (i *Informer[T]) forget(s *Subscription[T]) {
@@ -207,7 +206,7 @@ func NewFed[T any](backing Backing[T], key store.KeyFunc[T], makeFeed func(feed.
 		i = newInformer(store.New(key), opts)
 	}
 	i.feed = makeFeed(feed.Target[T]{
-		Name: i.name, Cache: i.cache, Into: i.into, Partition: i.part, Report: i.report, Reflector: i.reflectorOptions(),
+		Name: i.name, Cache: i.cache, Into: i.into, Partition: i.partition, Report: i.report, Reflector: i.reflectorOptions(),
 	})
 	return i
 }
@@ -257,21 +256,21 @@ func newStored[T any](backing Backing[T], opts []Option) *Informer[T] {
 	return i
 }
 
-// part returns the store for one scope.
-func (i *Informer[T]) part(scope store.Scope) (store.Store[T], error) {
+// partition returns the store for one scope.
+func (i *Informer[T]) partition(scope store.Scope) (store.Store[T], error) {
 	if i.backing != nil {
 		return i.backing.Partition(scope)
 	}
 	return i.cache.Partition(scope)
 }
 
-// support runs the backing, if there is one, until end is called. An error of the backing ends the
-// feed. result waits for the backing to end and returns its error.
-func (i *Informer[T]) support(r *run[T]) (end func(), result func() error) {
+// runBacking runs the backing, if there is one, until stop is called. An error of the backing ends the
+// feed. wait waits for the backing to end and returns its error.
+func (i *Informer[T]) runBacking(r *run[T]) (stop func(), wait func() error) {
 	if i.backing == nil {
 		return func() {}, func() error { return nil }
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.feeding))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.feedCtx))
 	ended := make(chan error, 1)
 	go func() {
 		err := errBackingAbandoned // remains if Run calls runtime.Goexit

@@ -11,15 +11,15 @@ import (
 
 // run is the state of one call of Run.
 type run[T any] struct {
-	// feeding is the context of the producers of events.
-	feeding     context.Context
+	// feedCtx is the context of the producers of events.
+	feedCtx     context.Context
 	stopFeeding context.CancelFunc
-	// working is the context of handlers. It outlives the context of Run, so that handlers can
+	// handlerCtx is the context of handlers. It outlives the context of Run, so that handlers can
 	// finish.
-	working     context.Context
+	handlerCtx  context.Context
 	stopWorking context.CancelFunc
 	workers     sync.WaitGroup
-	ending      bool // no further subscriber is served; guarded by Informer.mu
+	drained     bool // no further subscriber is served; guarded by Informer.mu
 }
 
 // Run fills the cache, keeps it up to date and calls handlers, until ctx ends. It then lets
@@ -36,14 +36,16 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		return err
 	}
 	defer i.stop(r)
-	end, result := i.support(r)
-	defer end()
-	err = i.feed.Run(r.feeding)
+	stopBacking, waitBacking := i.runBacking(r)
+	defer stopBacking()
+	err = i.feed.Run(r.feedCtx)
 	i.noteFailure(err)
 	i.endFeeding(r)
-	defer i.checkMutations()
-	end() // the backing can finish while handlers do
-	return errors.Join(err, i.drain(r), result())
+	if i.guard != nil {
+		defer i.guard.Report()
+	}
+	stopBacking() // it can finish while handlers do
+	return errors.Join(err, i.drain(r), waitBacking())
 }
 
 func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
@@ -54,8 +56,8 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	}
 	r := &run[T]{}
 	i.stopped = make(chan struct{})
-	r.feeding, r.stopFeeding = context.WithCancel(ctx)
-	r.working, r.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
+	r.feedCtx, r.stopFeeding = context.WithCancel(ctx)
+	r.handlerCtx, r.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
 	i.run = r
 	if lifecycle.IsClosed(i.failure.happened) {
 		i.failure = newFailure()
@@ -69,14 +71,16 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 // serve starts the goroutines of a subscriber: a worker if it has a handler, and another one for a
 // resync. The caller holds the informer's mu.
 func (r *run[T]) serve(s *Subscription[T]) {
-	if r.ending {
+	if r.drained {
 		return
 	}
 	if s.called {
-		r.workers.Go(func() { s.work(r.working) })
+		r.workers.Go(func() {
+			s.while(func() { s.queues.ProcessEach(r.handlerCtx, 1, s.handle, s.report) })
+		})
 	}
 	if s.resync > 0 {
-		r.workers.Go(func() { s.resyncs(r.feeding) })
+		r.workers.Go(func() { s.resyncs(r.feedCtx) })
 	}
 }
 
@@ -101,7 +105,7 @@ func (i *Informer[T]) noteFailure(err error) {
 // drain lets handlers finish their queued events, ends them, and returns the remaining events as
 // errors.
 func (i *Informer[T]) drain(r *run[T]) error {
-	ctx, cancel := context.WithTimeoutCause(r.working, i.drainTimeout, lifecycle.ErrDrainTimeout)
+	ctx, cancel := context.WithTimeoutCause(r.handlerCtx, i.drainTimeout, lifecycle.ErrDrainTimeout)
 	defer cancel()
 	var left []*Subscription[T]
 	for _, s := range i.handlers() {
@@ -126,7 +130,7 @@ func (i *Informer[T]) drain(r *run[T]) error {
 func (i *Informer[T]) endWork(r *run[T]) {
 	r.stopWorking()
 	i.mu.Lock()
-	r.ending = true
+	r.drained = true
 	i.mu.Unlock()
 	r.workers.Wait()
 }

@@ -17,11 +17,11 @@ import (
 // [Informer.Handle] or [Informer.Subscribe].
 type Subscription[T any] struct {
 	subscriptionOptions
-	of      *Informer[T]
-	handler Handler[T]
-	called  bool // the informer calls the handler; otherwise the subscriber pulls
-	queues  *eventqueue.Collection[T]
-	closing chan struct{} // closed by Close
+	informer *Informer[T]
+	handler  Handler[T]
+	called   bool // the informer calls the handler; otherwise the subscriber pulls
+	queues   *eventqueue.Collection[T]
+	closing  chan struct{} // closed by Close
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
@@ -85,17 +85,12 @@ func (s *Subscription[T]) Close() {
 	}
 	s.mu.Unlock()
 	s.queues.Close()
-	s.of.forget(s)
+	s.informer.forget(s)
 }
 
 // Done returns a channel that is closed when the subscription has been closed and
 // the last call of the handler, or loop over Consume, has ended.
 func (s *Subscription[T]) Done() <-chan struct{} { return s.done }
-
-// work calls the handler until ctx ends or the subscription is closed.
-func (s *Subscription[T]) work(ctx context.Context) {
-	s.while(func() { s.queues.ProcessEach(ctx, 1, s.handle, s.report) })
-}
 
 // while runs fn unless the subscription is closed, and keeps Done open meanwhile.
 func (s *Subscription[T]) while(fn func()) {
@@ -117,7 +112,7 @@ func (s *Subscription[T]) while(fn func()) {
 }
 
 func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T]) error {
-	if s.of.guard != nil {
+	if s.informer.guard != nil {
 		defer s.given(&event)()
 	}
 	if len(s.observers) > 0 {
@@ -264,13 +259,6 @@ func WithObserver(observer Observer) CommonOption {
 	})
 }
 
-// observeQueues adds the observers of the subscriber's queues.
-func (s *Subscription[T]) observeQueues() {
-	for _, one := range s.observers {
-		s.queueing = append(s.queueing, eventqueue.WithObserver(one.Queues(s.of.name, s.name))) // nil adds none
-	}
-}
-
 // resourceVersionOf returns the resource version of an object. A transformed object may have none,
 // so the parameter is an any.
 func resourceVersionOf(object any) string {
@@ -284,7 +272,7 @@ func resourceVersionOf(object any) string {
 // the observer before it.
 func (s *Subscription[T]) observed(ctx context.Context, event eventqueue.Event[T]) (err error) {
 	call := Handling{
-		Informer: s.of.name, Subscription: s.name,
+		Informer: s.informer.name, Subscription: s.name,
 		Key: event.Key, Type: event.Type, Origin: event.Origin, ResourceVersion: resourceVersionOf(event.Object),
 	}
 	err = eventqueue.ErrAbandoned

@@ -33,8 +33,8 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	case a.Next == "":
 		r.enter(Listing)
 		r.observing.beginList(r.name, false)
-		r.asks(a)
-		r.evidence.anew()
+		r.noteConsistent(a)
+		r.evidence.reset()
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, answerTimeout, protocol.NoAnswer)
 	defer cancel()
@@ -64,11 +64,11 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	return protocol.Input{Kind: protocol.Answered, Version: p.Version, Next: p.Continue}
 }
 
-// asks notes whether a list or watch-list will show what the server has now: see CatchUp.
-func (r *run[T]) asks(a protocol.Action) {
-	r.asked = time.Time{}
+// noteConsistent notes whether a list or watch-list will show what the server has now: see CatchUp.
+func (r *run[T]) noteConsistent(a protocol.Action) {
+	r.consistentSince = time.Time{}
 	if a.Version == "" {
-		r.asked = time.Now()
+		r.consistentSince = time.Now()
 	}
 }
 
@@ -170,21 +170,18 @@ func (s *staging[T]) take(i *stream.Item[T]) {
 	}
 }
 
-// commit makes the list the content of the store.
-func (s *staging[T]) commit(version string) error { return s.begin().Commit(version) }
-
 // replace commits the staged list to the store.
 func (r *run[T]) replace(version string) protocol.Input {
 	if r.watch != nil {
 		r.watch.Live()
 	}
 	objects := r.staging.size
-	err := r.staging.commit(version)
+	err := r.staging.begin().Commit(version)
 	r.latest = r.staging.newest
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
 	if err == nil || protocol.Rejected(err) {
-		r.status.current(r.asked)
+		r.status.current(r.consistentSince)
 	}
 	if r.watch != nil && (err == nil || protocol.Rejected(err)) {
 		defer r.enterWatching()

@@ -1,9 +1,6 @@
 package reflector
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Observer receives the cost and the outcome of a reflector's requests, for metrics and traces. The
 // goroutine of Run calls its methods one at a time, so they must be quick. If several reflectors
@@ -71,14 +68,6 @@ type observing struct {
 func (o *observing) beginList(name string, streamed bool) {
 	if len(o.observers) > 0 {
 		o.list = &ListDone{Reflector: name, Began: time.Now(), Streamed: streamed}
-	}
-}
-
-// failList records that a list request failed, unless Run has ended. The error alone does not show
-// this: a request that the reflector aborts for another reason is cancelled as well.
-func (o *observing) failList(run context.Context, err error) {
-	if run.Err() == nil {
-		o.endList(0, err)
 	}
 }
 

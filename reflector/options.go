@@ -40,12 +40,11 @@ func (f optionFunc) apply(o *options) { f(o) }
 
 func newOptions(name string, opts []Option) options {
 	o := options{
-		name:         name,
-		logger:       zap.NewNop(),
-		pageSize:     defaultPageSize,
-		watchList:    features.FeatureGates().Enabled(features.WatchListClient),
-		errorHandler: func(context.Context, error) {},
-		retry:        func(error) bool { return true },
+		name:      name,
+		logger:    zap.NewNop(),
+		pageSize:  defaultPageSize,
+		watchList: features.FeatureGates().Enabled(features.WatchListClient),
+		retry:     func(error) bool { return true },
 	}
 	for _, opt := range opts {
 		opt.apply(&o)

@@ -36,8 +36,9 @@ type run[T Object] struct {
 	// objects a second. State still has the last rejection.
 	rejections flowcontrol.PassiveRateLimiter
 
-	// asked is when the current list was requested, if it is consistent: at the newest version.
-	asked time.Time
+	// consistentSince is when the current list was requested, if it is consistent: at the newest
+	// version. It is zero for another list.
+	consistentSince time.Time
 
 	evidence evidence // of whether the server filters by shard
 	sharding Sharding // as in the state
@@ -60,7 +61,7 @@ func (r *run[T]) loop(ctx context.Context) error {
 	r.staging.to = r.store
 	defer r.staging.discard()
 	r.status.stored(version)
-	r.learn(0, 0)
+	r.learn(objects{}) // the state says who filters, before the first list
 	in := protocol.Input{Kind: protocol.Started, Version: version}
 	for ctx.Err() == nil || in.Kind == protocol.Stored {
 		in.At, in.Dice = time.Now(), rand.Float64()
@@ -208,7 +209,11 @@ func (r *KubernetesResourceReflector[T]) report(ctx context.Context, err error) 
 func (r *run[T]) failed(ctx context.Context, op protocol.Op, version string, err error) protocol.Input {
 	failure := r.newError(op, version, err)
 	r.staging.discard()
-	r.observing.failList(ctx, failure)
+	if ctx.Err() == nil {
+		// Otherwise Run has ended. The error alone does not show that, because a request that the
+		// reflector aborts for another reason is cancelled as well.
+		r.observing.endList(0, failure)
+	}
 	return protocol.Input{Kind: protocol.Failed, Err: failure}
 }
 

@@ -74,8 +74,8 @@ func (r *KubernetesResourceReflector[T]) Shards() []store.Shard {
 
 // evidence records how a server filters, from its list responses and later events.
 type evidence struct {
-	said                bool // the server said that it sends only the shard
-	inShard, outOfShard int  // objects
+	said bool // the server said that it sends only the shard
+	objects
 	// refused is true if the server has rejected the selector since the last list began. mismatched
 	// is true if the server's selection differs from the reflector's.
 	refused, mismatched bool
@@ -92,8 +92,8 @@ func (e *evidence) verdict(asked string) Sharding {
 	return ShardingUnknown
 }
 
-// anew forgets the evidence from before a list.
-func (e *evidence) anew() { *e = evidence{mismatched: e.mismatched} }
+// reset forgets the evidence from before a list.
+func (e *evidence) reset() { *e = evidence{mismatched: e.mismatched} }
 
 // shardSelector returns the shard selector for the next request; empty for none.
 func (r *run[T]) shardSelector() string {
@@ -113,14 +113,13 @@ func (r *run[T]) refusesShards(opts *metav1.ListOptions, err error) bool {
 	return true
 }
 
-// learn adds received objects to the evidence: inShard counts objects in the shards, outOfShard the
-// others.
-func (r *run[T]) learn(inShard, outOfShard int) {
+// learn adds received objects to the evidence.
+func (r *run[T]) learn(came objects) {
 	if r.shards == nil {
 		return
 	}
-	r.evidence.inShard += inShard
-	r.evidence.outOfShard += outOfShard
+	r.evidence.inShard += came.inShard
+	r.evidence.outOfShard += came.outOfShard
 	now := r.evidence.verdict(r.shardSelector())
 	if now != r.sharding {
 		r.sharding = now
@@ -128,7 +127,7 @@ func (r *run[T]) learn(inShard, outOfShard int) {
 	}
 }
 
-// objects counts the objects that came.
+// objects counts objects that came: those in the shards, and the others.
 type objects struct{ inShard, outOfShard int }
 
 func (o *objects) add(outside bool, n int) {
@@ -143,7 +142,7 @@ func (o *objects) add(outside bool, n int) {
 // differently.
 func (r *run[T]) learnPage(p *stream.Page, came objects) error {
 	r.evidence.said = r.evidence.said || p.Sharded
-	r.learn(came.inShard, came.outOfShard)
+	r.learn(came)
 	if p.Sharded && came.outOfShard > 0 {
 		r.evidence.mismatched = true
 		return ErrShardMismatch
@@ -155,8 +154,8 @@ func (r *run[T]) learnPage(p *stream.Page, came objects) error {
 func (r *run[T]) learnItem(i *stream.Item[T]) {
 	switch {
 	case i.Kind == stream.Outside && r.evidence.outOfShard == 0:
-		r.learn(0, i.Count)
+		r.learn(objects{outOfShard: i.Count})
 	case i.Kind != stream.Outside && r.evidence.inShard == 0:
-		r.learn(1, 0)
+		r.learn(objects{inShard: 1})
 	}
 }

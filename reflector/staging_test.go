@@ -111,7 +111,7 @@ func TestRefusedListIsAskedForAgainUnlessSomethingOfItCame(t *testing.T) {
 		assert.NotEmpty(t, client.selectors[0])
 		assert.Empty(t, client.selectors[1])
 		assert.Equal(t, 1, r.staging.size)
-		require.NoError(t, r.staging.commit("4"))
+		require.NoError(t, r.staging.begin().Commit("4"))
 		assert.Equal(t, "a@1", contents(s))
 	}
 }
@@ -156,7 +156,7 @@ func TestLastEventOfAWatchListCounts(t *testing.T) {
 				staged.take(&tc.events[i])
 			}
 			assert.Equal(t, tc.size, staged.size)
-			err := staged.commit("9")
+			err := staged.begin().Commit("9")
 			if tc.lacks > 0 {
 				var rejected *store.RejectedError
 				require.ErrorAs(t, err, &rejected)
@@ -179,7 +179,7 @@ func TestFewUndecodableObjectsWithoutNameAndUIDAreTaken(t *testing.T) {
 	}
 	assert.Equal(t, stream.MaxDetailed, staged.size)
 	var rejected *store.RejectedError
-	require.ErrorAs(t, staged.commit("9"), &rejected)
+	require.ErrorAs(t, staged.begin().Commit("9"), &rejected)
 	assert.Len(t, rejected.Rejections, stream.MaxDetailed)
 }
 

@@ -30,10 +30,10 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	until := time.Now().Add(time.Duration(timeout) * time.Second)
 	wanted := stream.Wants[T]{Shards: r.shards}
 	if a.Do == protocol.AskStream {
-		r.evidence.anew()
+		r.evidence.reset()
 		opts.ShardSelector = r.shardSelector()
 		r.observing.beginList(r.name, true)
-		r.asks(a)
+		r.noteConsistent(a)
 		wanted.Holds = r.holds()
 		all := true
 		opts.SendInitialEvents = &all

@@ -45,9 +45,9 @@ func (c *Cache[T]) newBatch(in *Partition[T], replace bool) Batch[T] {
 
 // Has implements [BatchStore].
 func (c *Cache[T]) Has(key Key, version Version, hash uint64) bool {
-	c.trees.Lock() // because a commit changes entries under this lock
+	c.trees.Lock() // not mu: a large commit changes the table under trees alone
 	defer c.trees.Unlock()
-	return c.table.entry(key).is(version, hash)
+	return c.table.entry(key).hasContent(version, hash)
 }
 
 // watchBatch gathers events of a watch for a cache or a part of it.
@@ -82,12 +82,12 @@ type replaceBatch[T any] struct {
 
 	// writes has the last write of each key. It is in the order of keys while at is nil.
 	writes byKey[T]
-	// at has the index in writes of each key. It is nil as long as the writes come in the order of
+	// positions has the index in writes of each key. It is nil as long as the writes come in the order of
 	// keys.
-	at      map[Key]int
-	keyless []identified[T] // rejected objects without a key
-	refused int             // how many objects the budget did not admit
-	ended   error           // why the batch accepts no more writes
+	positions map[Key]int
+	keyless   []identified[T] // rejected objects without a key
+	refused   int             // how many objects the budget did not admit
+	ended     error           // why the batch accepts no more writes
 }
 
 // byKey sorts writes. It uses a sort that is not generic, so that packages with a cache do not
@@ -110,7 +110,7 @@ func (b *replaceBatch[T]) Keep(key Key) {
 	if b.ended != nil {
 		return
 	}
-	w := identified[T]{what: isKept, key: key}
+	w := identified[T]{action: keepHeld, key: key}
 	if b.in != nil {
 		w.key, w.err = b.in.normalize(key)
 	}
@@ -119,7 +119,7 @@ func (b *replaceBatch[T]) Keep(key Key) {
 }
 
 func (b *replaceBatch[T]) Commit(resourceVersion string) error {
-	if b.at != nil {
+	if b.positions != nil {
 		sort.Sort(b.writes) // without the lock, because a list may be long
 	}
 	c := b.cache
@@ -129,7 +129,7 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 	if err = cmp.Or(b.ended, err); err != nil {
 		return err
 	}
-	tx.initial = !tx.at.complete
+	tx.initial = !tx.progress.synced
 	tx.mutations = make([]mutation[T], 0, len(b.writes))
 	b.removeMissing(&tx)
 	for i := range b.keyless {
@@ -138,7 +138,7 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 	for i := range b.writes {
 		tx.add(&b.writes[i])
 	}
-	tx.seen = resourceVersion
+	tx.observedVersion = resourceVersion
 	switch {
 	case len(tx.rejected) == 0:
 		tx.resourceVersion = resourceVersion
@@ -189,7 +189,7 @@ func (b *replaceBatch[T]) write(from *Write[T]) error {
 	}
 	w := c.identify(b.in, from)
 	b.supersede(w.key)
-	if w.what == isDeleted {
+	if w.action == deleteObject {
 		return nil // the key is taken back
 	}
 	if from.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 && !b.gather(&w) {
@@ -216,8 +216,8 @@ func (b *replaceBatch[T]) add(w identified[T]) {
 	case w.key == (Key{}):
 		b.keyless = append(b.keyless, w)
 		return
-	case b.at != nil:
-		b.at[w.key] = len(b.writes)
+	case b.positions != nil:
+		b.positions[w.key] = len(b.writes)
 	}
 	b.writes = append(b.writes, w)
 }
@@ -226,23 +226,23 @@ func (b *replaceBatch[T]) add(w identified[T]) {
 // which a few objects change without end takes bounded memory.
 func (b *replaceBatch[T]) supersede(key Key) {
 	last := len(b.writes) - 1
-	if last < 0 || key == (Key{}) || b.at == nil && b.writes[last].key.Compare(key) < 0 {
+	if last < 0 || key == (Key{}) || b.positions == nil && b.writes[last].key.Compare(key) < 0 {
 		return
 	}
-	if b.at == nil {
-		b.at = make(map[Key]int, len(b.writes))
+	if b.positions == nil {
+		b.positions = make(map[Key]int, len(b.writes))
 		for i := range b.writes {
-			b.at[b.writes[i].key] = i
+			b.positions[b.writes[i].key] = i
 		}
 	}
-	i, ok := b.at[key]
+	i, ok := b.positions[key]
 	if !ok {
 		return
 	}
 	b.release(&b.writes[i])
 	b.writes[i] = b.writes[last]
-	b.at[b.writes[i].key] = i
-	delete(b.at, key)
+	b.positions[b.writes[i].key] = i
+	delete(b.positions, key)
 	b.writes[last] = identified[T]{}
 	b.writes = b.writes[:last]
 }

@@ -34,23 +34,23 @@ type Cache[T any] struct {
 	indexes []*postings[T]
 	epoch   uint64 // counts the snapshots
 
-	// mu protects the fields below it, and the progress of the partitions. They change only under
-	// writer as well, so that the writer may read them without mu. The table also changes under trees,
-	// and in a large commit under trees alone, while frozen sends the readers that hold mu to the state
-	// before. The cache holds mu only for lookups and mutations, never while a user's function runs.
+	// mu protects the fields below it, and the progress of the partitions. Only a holder of writer
+	// changes them, so a writer reads them without mu. The table is the exception: it changes under
+	// trees as well, and a large commit changes it without mu, because frozen sends readers to the
+	// state before. The cache never holds mu while a user's function runs.
 	mu         sync.RWMutex
 	table      table[T] // the objects by key
 	own        progress // of the writes to the cache itself
 	partitions []*Partition[T]
-	complete   bool
+	synced     bool
 	generation uint64 // counts the commits
 	// frozen is the state before a large commit, which readers see while it
 	// changes the table; nil at other times.
 	frozen *Snapshot[T]
 
-	// published is the snapshot of the current state, or nil if none was made since the last commit.
+	// current is the snapshot of the current state, or nil if none was made since the last commit.
 	// It becomes nil under mu, and a snapshot under trees and mu.
-	published atomic.Pointer[Snapshot[T]]
+	current atomic.Pointer[Snapshot[T]]
 
 	watches watches
 }
@@ -64,7 +64,7 @@ func New[T any](keyOf KeyFunc[T]) *Cache[T] {
 	}
 	c := &Cache[T]{
 		keyOf:   keyOf,
-		table:   newTable[T](),
+		table:   table[T]{home: make(map[string]*nsMap[T]), clusters: make(map[space]*nsMap[T])},
 		entries: newEntryTree(),
 	}
 	c.View.of = c
@@ -147,21 +147,21 @@ func (v *View[T]) Len() int {
 // All and Namespace take a snapshot themselves.
 func (v *View[T]) Snapshot() *Snapshot[T] {
 	c := v.of
-	if s := c.published.Load(); s != nil {
+	if s := c.current.Load(); s != nil {
 		return s
 	}
 	c.trees.Lock()
 	defer c.trees.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.published.Load(); s != nil {
+	if s := c.current.Load(); s != nil {
 		return s
 	}
 	s := &Snapshot[T]{
 		of:              c,
 		entries:         c.entries.copy(),
 		resourceVersion: c.resourceVersionLocked(),
-		complete:        c.complete,
+		synced:          c.synced,
 		generation:      c.generation,
 	}
 	if len(c.indexes) > 0 {
@@ -171,7 +171,7 @@ func (v *View[T]) Snapshot() *Snapshot[T] {
 		}
 	}
 	c.epoch++
-	c.published.Store(s)
+	c.current.Store(s)
 	return s
 }
 
@@ -197,3 +197,13 @@ func (v *View[T]) Follow(follower Follower[T]) (stop func()) {
 // registration gives each call of Follow an identity: followers need not be comparable, and a
 // caller may register one twice.
 type registration[T any] struct{ follower Follower[T] }
+
+// progress is how far the writes to a cache, or to a partition, have come.
+type progress struct {
+	resourceVersion string
+	synced          bool // there was a first list
+	rejected        rejectedKeys
+}
+
+// forget makes the progress unknown until the next Replace.
+func (p *progress) forget() { p.resourceVersion, p.synced = "", false }

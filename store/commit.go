@@ -116,12 +116,12 @@ type Follower[T any] interface {
 	Commit(commit *Commit[T])
 }
 
-// tellEach passes a commit to followers. If one panics, it still calls the others.
-func tellEach[T any](followers []*registration[T], commit *Commit[T]) {
+// notifyEach passes a commit to followers. If one panics, it still calls the others.
+func notifyEach[T any](followers []*registration[T], commit *Commit[T]) {
 	called := 0
 	defer func() {
 		if called < len(followers) {
-			tellEach(followers[called:], commit)
+			notifyEach(followers[called:], commit)
 		}
 	}()
 	for called < len(followers) {

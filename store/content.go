@@ -50,8 +50,8 @@ func (tx *txn[T]) isUnchanged(w *identified[T], held *entry[T]) bool {
 	return true
 }
 
-// is reports whether an entry has a known version and the content with a hash.
-func (e *entry[T]) is(version Version, hash uint64) bool {
+// hasContent reports whether an entry has a known version and the content with a hash.
+func (e *entry[T]) hasContent(version Version, hash uint64) bool {
 	return e != nil && hash != 0 && e.hash == hash && e.known().Equal(version)
 }
 

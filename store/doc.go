@@ -1,7 +1,7 @@
 // Package store keeps Kubernetes objects in memory, or any other values that have a key.
 //
-// A [Cache] is written by a reflector and read by many goroutines. Reads are local and never wait
-// for a slow reader; Get allocates nothing.
+// A [Cache] is written by a reflector and read by many goroutines. Reads are local and never
+// take the writer's lock; Get allocates nothing.
 //
 //	pods := store.New(store.ObjectKey[*corev1.Pod])
 //	byNode, err := store.AddIndex(pods, "node", func(pod *corev1.Pod) []string {
@@ -125,7 +125,7 @@
 // by watch.go, and what a reader does is in cache.go. A list is in batch.go, and ends in
 // the same functions. A cache without partitions and budget never calls partition.go and budget.go.
 //
-// A snapshot, in cache.go, copies the roots of the trees, and the next commits copy the nodes that
+// A snapshot, in snapshot.go, copies the roots of the trees, and the next commits copy the nodes that
 // they change. Cache.epoch shows a commit which entries a snapshot has: the commit replaces those, and
 // changes all others in place.
 //

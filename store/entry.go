@@ -128,10 +128,6 @@ type slot[T any] struct {
 	entry  *entry[T]
 }
 
-func newTable[T any]() table[T] {
-	return table[T]{home: make(map[string]*nsMap[T]), clusters: make(map[space]*nsMap[T])}
-}
-
 // get returns the object of a key, and whether the table has one.
 func (t *table[T]) get(key Key) (object T, ok bool) {
 	if s := t.nsMap(key); s != nil {

@@ -58,7 +58,7 @@ func AddIndexFunc[T any, I comparable](to Indexable[T], name string, values func
 	}
 	c.trees.Lock()
 	c.mu.Lock()
-	c.published.Store(nil)
+	c.current.Store(nil)
 	c.indexes = append(c.indexes, &v.postings)
 	c.mu.Unlock()
 	c.trees.Unlock()

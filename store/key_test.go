@@ -170,7 +170,7 @@ func slimKey(s *slim) (Key, error) {
 }
 
 func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
-	table := newTable[int]()
+	table := New(func(int) (Key, error) { return Key{}, nil }).table
 	keys := []Key{{"", "", "a"}, {"", "n", "a"}, {"", "n", "b"}, {"c", "n", "a"}, {"c", "", "a"}}
 	for i, key := range keys {
 		_, held := table.get(key)

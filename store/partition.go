@@ -37,16 +37,6 @@ type Partition[T any] struct {
 	dropped  bool // guarded like the fields below Cache.mu
 }
 
-// progress is how far the writes to a cache, or to a partition, have come.
-type progress struct {
-	resourceVersion string
-	complete        bool // there was a first list
-	rejected        rejectedKeys
-}
-
-// forget makes the writer incomplete until the next Replace.
-func (p *progress) forget() { p.resourceVersion, p.complete = "", false }
-
 var _ BatchStore[any] = (*Partition[any])(nil)
 
 // Add implements [Store]: see [Cache.Add].
@@ -134,7 +124,7 @@ func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	}
 	p := &Partition[T]{cache: c, scope: scope}
 	c.mu.Lock()
-	c.published.Store(nil)
+	c.current.Store(nil)
 	c.partitions = append(c.partitions, p)
 	c.own.forget()
 	c.mu.Unlock()
@@ -159,7 +149,9 @@ func (v *View[T]) Partitions() []*Partition[T] {
 func (c *Cache[T]) Drop(scope Scope) error {
 	c.writer.Lock()
 	defer c.writer.Unlock()
-	within := func(p *Partition[T]) bool { return scope.covers(p.scope) }
+	within := func(p *Partition[T]) bool {
+		return scope.Contains(Key{Cluster: p.scope.Cluster, Namespace: p.scope.Namespace})
+	}
 	for _, p := range c.partitions {
 		if p.scope.overlaps(scope) && !within(p) {
 			return scopeError(scope, errOverlap)
@@ -170,11 +162,11 @@ func (c *Cache[T]) Drop(scope Scope) error {
 		gone = append(gone, mutation[T]{key: e.key(), outOfScope: true})
 	}
 	c.mu.Lock()
-	c.published.Store(nil)
+	c.current.Store(nil)
 	rejected := c.own.rejected.in(scope)
 	if len(c.partitions) == 0 && (len(gone) > 0 || len(rejected) > 0) {
 		c.own.forget()
-		c.complete = false
+		c.synced = false
 	}
 	for _, key := range rejected {
 		delete(c.own.rejected, key)
@@ -187,17 +179,17 @@ func (c *Cache[T]) Drop(scope Scope) error {
 	}
 	c.partitions = rest
 	// The dropped partition may have been the last one without a Replace.
-	c.complete = c.complete || len(rest) > 0 && c.areComplete()
+	c.synced = c.synced || len(rest) > 0 && c.partitionsSynced()
 	c.mu.Unlock()
 
-	tx := txn[T]{cache: c, at: &c.own, origin: Watch, mutations: gone, resourceVersion: c.own.resourceVersion}
+	tx := txn[T]{cache: c, progress: &c.own, origin: Watch, mutations: gone, resourceVersion: c.own.resourceVersion}
 	tx.publish() // also without a deletion, so that followers see that a partition is dropped
 	return nil
 }
 
-// areComplete reports whether every partition had its first Replace.
-func (c *Cache[T]) areComplete() bool {
-	return !slices.ContainsFunc(c.partitions, func(p *Partition[T]) bool { return !p.complete })
+// partitionsSynced reports whether every partition had its first Replace.
+func (c *Cache[T]) partitionsSynced() bool {
+	return !slices.ContainsFunc(c.partitions, func(p *Partition[T]) bool { return !p.synced })
 }
 
 // within iterates over the entries in a scope, or with nil over all, in the order of keys. The caller

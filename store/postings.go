@@ -31,14 +31,6 @@ type posting struct {
 	entry *header // nil only in searches: before all other postings of the term
 }
 
-// lessEntryOf orders the postings of one value.
-func lessEntryOf(a, b posting) bool {
-	if a.entry == nil || b.entry == nil {
-		return a.entry == nil && b.entry != nil
-	}
-	return lessEntry(a.entry, b.entry)
-}
-
 // postings is an index without the type of its values. The cache works with this part.
 type postings[T any] struct {
 	name string
@@ -96,7 +88,7 @@ func (x *postings[T]) load(mutations []mutation[T]) {
 			t.next++
 		}
 	}
-	sortTermsBy(terms, x.terms.order)
+	sortTerms(terms, x.terms.order)
 	n := int32(0)
 	for _, t := range terms {
 		n, t.next = n+t.next, n
@@ -118,12 +110,7 @@ func (x *postings[T]) load(mutations []mutation[T]) {
 // compile the sort again.
 //
 //go:noinline
-func sortTerms(terms []*term) {
-	slices.SortFunc(terms, func(a, b *term) int { return cmp.Compare(a.seq, b.seq) })
-}
-
-//go:noinline
-func sortTermsBy(terms []*term, compare func(a, b *term) int) { slices.SortFunc(terms, compare) }
+func sortTerms(terms []*term, compare func(a, b *term) int) { slices.SortFunc(terms, compare) }
 
 // release releases the terms of an entry that the cache no longer holds or never stored. The caller
 // holds writer.
@@ -182,7 +169,10 @@ func (v *indexer[I, T]) less(a, b posting) bool {
 			return c < 0
 		}
 	}
-	return lessEntryOf(a, b)
+	if a.entry == nil || b.entry == nil {
+		return a.entry == nil && b.entry != nil
+	}
+	return lessEntry(a.entry, b.entry)
 }
 
 // order orders terms by value.
@@ -233,7 +223,7 @@ func (v *indexer[I, T]) distinct(terms []*term) []*term {
 	if len(terms) < 2 {
 		return terms
 	}
-	sortTerms(terms)
+	sortTerms(terms, func(a, b *term) int { return cmp.Compare(a.seq, b.seq) })
 	kept := terms[:1]
 	for _, t := range terms[1:] {
 		if t == kept[len(kept)-1] {

@@ -26,19 +26,14 @@ type Rejection struct {
 
 // Error names the key, the resource version and the cause.
 func (r Rejection) Error() string {
-	name := nameOfKey(r.Key)
+	name := "object without a key"
+	if r.Key != (Key{}) {
+		name = fmt.Sprintf("%.253q", r.Key) // no longer name is valid
+	}
 	if r.Version.ResourceVersion != "" {
 		name += fmt.Sprintf(" at resource version %.64q", r.Version.ResourceVersion)
 	}
 	return fmt.Sprintf("%s: %v", name, r.Err)
-}
-
-// nameOfKey returns a key for a message.
-func nameOfKey(key Key) string {
-	if key == (Key{}) {
-		return "object without a key"
-	}
-	return fmt.Sprintf("%.253q", key) // no longer name is valid
 }
 
 // RejectedError names the objects that a [Store] rejected. The store has stored all other objects of

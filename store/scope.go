@@ -30,11 +30,6 @@ func (s Scope) Contains(key Key) bool {
 	return key.Cluster == s.Cluster && (s.Namespace == "" || key.Namespace == s.Namespace)
 }
 
-// covers reports whether this scope contains every object of another scope.
-func (s Scope) covers(other Scope) bool {
-	return s.Cluster == other.Cluster && (s.Namespace == "" || s.Namespace == other.Namespace)
-}
-
 // overlaps reports whether an object may be in both scopes.
 func (s Scope) overlaps(other Scope) bool {
 	return s.Cluster == other.Cluster && (s.Namespace == other.Namespace || s.Namespace == "" || other.Namespace == "")

@@ -5,8 +5,8 @@ import (
 	"runtime"
 )
 
-// Snapshot is one committed state of a cache. It never changes. A read of it takes no lock for
-// longer than the lookup of one key.
+// Snapshot is one committed state of a cache. It never changes. Only Get takes a lock, for one lookup
+// in a map.
 //
 // A snapshot keeps its objects in memory, and the tree nodes that later commits replaced: at worst
 // a second copy of the cache. A snapshot that is no longer referenced costs nothing.
@@ -15,7 +15,7 @@ type Snapshot[T any] struct {
 	entries         entryTree
 	indexes         []postingTree // by postings.position
 	resourceVersion string
-	complete        bool
+	synced          bool
 	generation      uint64
 }
 
@@ -25,9 +25,9 @@ var _ Reader[any] = (*Snapshot[any])(nil)
 func (s *Snapshot[T]) Get(key Key) (T, bool) {
 	// The cache's maps are quicker than the tree. Their result is valid if this snapshot is the
 	// current state before and after the lookup.
-	if s.of.published.Load() == s {
+	if s.of.current.Load() == s {
 		object, ok := s.of.Get(key)
-		if s.of.published.Load() == s {
+		if s.of.current.Load() == s {
 			return object, ok
 		}
 	}
@@ -106,4 +106,4 @@ func (s *Snapshot[T]) Changes() iter.Seq[Change[T]] {
 
 // Synced reports whether the cache had its first Replace. If so, an object that is missing here was
 // missing on the server. In a cache with partitions, all must have had their first Replace.
-func (s *Snapshot[T]) Synced() bool { return s.complete }
+func (s *Snapshot[T]) Synced() bool { return s.synced }

@@ -13,15 +13,12 @@ type (
 )
 
 // Large nodes make commits without snapshots faster. Small nodes make commits between two snapshots
-// faster, because they copy nodes. The degrees are a compromise.
-const (
-	entryDegree   = 32
-	postingDegree = 32
-)
+// faster, because they copy nodes. The degree is a compromise.
+const degree = 32
 
 //go:noinline
 func newEntryTree() entryTree {
-	return entryTree{btree.NewBTreeGOptions(lessEntry, btree.Options{NoLocks: true, Degree: entryDegree})}
+	return entryTree{btree.NewBTreeGOptions(lessEntry, btree.Options{NoLocks: true, Degree: degree})}
 }
 
 func entriesOf(t entryTree) *btree.BTreeG[*header] { return t.tree.(*btree.BTreeG[*header]) }
@@ -82,7 +79,7 @@ func (t entryTree) compact() {
 
 //go:noinline
 func newPostingTree(less func(a, b posting) bool) postingTree {
-	return postingTree{btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: postingDegree})}
+	return postingTree{btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: degree})}
 }
 
 func postingsOf(t postingTree) *btree.BTreeG[posting] { return t.tree.(*btree.BTreeG[posting]) }

@@ -55,13 +55,13 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 	if err != nil {
 		return err
 	}
-	tx.mutations, tx.last = c.scratch.mutations[:0], resourceVersion
+	tx.mutations, tx.maxVersion = c.scratch.mutations[:0], resourceVersion
 	for i := range writes {
 		w := c.identify(in, &writes[i])
 		tx.add(&w)
 	}
 	tx.advance(Key{}, resourceVersion)
-	isMoved := tx.resourceVersion != tx.at.resourceVersion || tx.seen != "" && tx.seen != tx.at.resourceVersion
+	isMoved := tx.resourceVersion != tx.progress.resourceVersion || tx.observedVersion != "" && tx.observedVersion != tx.progress.resourceVersion
 	if len(tx.mutations) > 0 || isMoved {
 		tx.publish()
 	}
@@ -70,9 +70,9 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 
 // txn is a commit that the cache has not made yet. Its holder holds Cache.writer.
 type txn[T any] struct {
-	cache *Cache[T]
-	in    *Partition[T] // that the writes go to; nil for the cache itself
-	at    *progress     // of in, or of the cache itself
+	cache    *Cache[T]
+	in       *Partition[T] // that the writes go to; nil for the cache itself
+	progress *progress     // of in, or of the cache itself
 
 	origin     Origin
 	initial    bool // the first list
@@ -82,8 +82,8 @@ type txn[T any] struct {
 	// resourceVersion is the version after the commit. seen is the version up to which every change
 	// has been received, rejected objects included.
 	resourceVersion string
-	seen            string
-	last            string       // of the batch; no write moves the version beyond it. Empty if unknown
+	observedVersion string
+	maxVersion      string       // of the batch; no write moves the version beyond it. Empty if unknown
 	rejected        rejectedKeys // of a list; the commit gives them to at
 }
 
@@ -94,11 +94,11 @@ type txn[T any] struct {
 // are the entries with the states before and after this mutation. A mutation that has neither
 // changed nothing.
 type mutation[T any] struct {
-	key   Key
-	names *nsMap[T] // of next; nil if there is none yet
-	held  *entry[T]
-	next  *entry[T]
-	final *entry[T] // the last state of a deleted object, if the server reported it
+	key       Key
+	namespace *nsMap[T] // of next; nil if there is none yet
+	held      *entry[T]
+	next      *entry[T]
+	final     *entry[T] // the last state of a deleted object, if the server reported it
 
 	before, after *entry[T]
 
@@ -141,7 +141,7 @@ func (c *Cache[T]) begin(in *Partition[T], origin Origin) (tx txn[T], err error)
 	if c.budget != nil {
 		c.budget.begin()
 	}
-	return txn[T]{cache: c, in: in, at: at, origin: origin, resourceVersion: at.resourceVersion}, c.refuses(in, origin)
+	return txn[T]{cache: c, in: in, progress: at, origin: origin, resourceVersion: at.resourceVersion}, c.refuses(in, origin)
 }
 
 // refuses returns why the cache takes no write, or nil.
@@ -162,13 +162,14 @@ func (c *Cache[T]) keyFor(in *Partition[T], object T) (Key, error) {
 	return w.key, w.err
 }
 
-// identified is a [Write] whose key and version the cache knows.
+// identified is a [Write] after identify: the key and the version are derived, and err says why the
+// cache must reject it.
 type identified[T any] struct {
 	key     Key
 	version Version
 	object  T     // zero if err is set
 	err     error // why the cache must reject the write
-	what    action
+	action  action
 
 	given bool // the Write gives the version
 	hash  uint64
@@ -186,9 +187,9 @@ type identified[T any] struct {
 type action uint8
 
 const (
-	isStored action = iota
-	isDeleted
-	isKept // a list has the version that the cache holds
+	storeObject action = iota
+	deleteObject
+	keepHeld // a list has the version that the cache holds
 )
 
 // identify derives the key and the version of a write, and the error for which the cache must
@@ -199,12 +200,12 @@ func (c *Cache[T]) identify(in *Partition[T], from *Write[T]) (w identified[T]) 
 		w.key, w.err = in.normalize(from.Key)
 	}
 	if from.Err == nil && from.Type == Deletion {
-		w.what = isDeleted
+		w.action = deleteObject
 	}
 	switch {
 	case from.Err != nil:
 		w.err = from.Err
-	case w.what == isDeleted && !from.FinalStateKnown:
+	case w.action == deleteObject && !from.FinalStateKnown:
 	case from.Type < Addition || from.Type > Deletion:
 		w.err = errNoWrite
 	default:
@@ -221,12 +222,12 @@ func (c *Cache[T]) identify(in *Partition[T], from *Write[T]) (w identified[T]) 
 			err = fmt.Errorf("%w: it is %.253q, but the write says %.253q; let the KeyFunc of a Transform agree with the store's", ErrBadKey, key, w.key)
 		}
 		switch {
-		case err == nil && w.what == isStored:
+		case err == nil && w.action == storeObject:
 			w.object = from.Object
 		case err == nil:
 			w.entry = &entry[T]{object: from.Object}
 			w.entry.setVersion(from.Version)
-		case w.what == isStored || from.Key == (Key{}): // a key is enough to delete
+		case w.action == storeObject || from.Key == (Key{}): // a key is enough to delete
 			w.err = err
 		}
 	}
@@ -268,11 +269,11 @@ func (tx *txn[T]) add(w *identified[T]) {
 	names, held := c.table.find(w.key)
 	switch {
 	case w.err != nil:
-	case w.what == isDeleted:
+	case w.action == deleteObject:
 		tx.advance(w.key, w.version.ResourceVersion)
 		tx.remove(mutation[T]{key: w.key, final: w.entry})
 		return
-	case w.what == isKept:
+	case w.action == keepHeld:
 		if held != nil {
 			return
 		}
@@ -285,7 +286,7 @@ func (tx *txn[T]) add(w *identified[T]) {
 			w.err = c.budget.admit(c, w.key, w.object)
 		}
 		if w.err == nil {
-			tx.mutations = append(tx.mutations, mutation[T]{key: w.key, names: names, held: held, next: w.entry})
+			tx.mutations = append(tx.mutations, mutation[T]{key: w.key, namespace: names, held: held, next: w.entry})
 			w.entry = nil
 			tx.advance(w.key, w.version.ResourceVersion)
 			return
@@ -296,10 +297,13 @@ func (tx *txn[T]) add(w *identified[T]) {
 		tx.rejected.add(w.key)
 	} else {
 		c.mu.Lock()
-		tx.at.rejected.add(w.key)
+		tx.progress.rejected.add(w.key)
 		c.mu.Unlock()
-		if lower(w.version.ResourceVersion, tx.resourceVersion) { // a batch of several watches has no order
-			tx.resourceVersion = tx.at.resourceVersion
+		if lower(w.version.ResourceVersion, tx.resourceVersion) {
+			// An earlier write of the batch has moved the version past the rejected object, so the
+			// version goes back. That happens only in a batch with events of several watches, whose
+			// versions are in no order.
+			tx.resourceVersion = tx.progress.resourceVersion
 		}
 	}
 	tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
@@ -361,16 +365,16 @@ func (tx *txn[T]) advance(key Key, resourceVersion string) {
 	if tx.origin == List {
 		return
 	}
-	if tx.at.rejected[key] && key != (Key{}) {
+	if tx.progress.rejected[key] && key != (Key{}) {
 		tx.cache.mu.Lock()
-		delete(tx.at.rejected, key)
+		delete(tx.progress.rejected, key)
 		tx.cache.mu.Unlock()
 	}
-	if !tx.at.complete || resourceVersion == "" || lower(tx.last, resourceVersion) {
+	if !tx.progress.synced || resourceVersion == "" || lower(tx.maxVersion, resourceVersion) {
 		return
 	}
-	tx.seen = resourceVersion
-	if len(tx.at.rejected) == 0 {
+	tx.observedVersion = resourceVersion
+	if len(tx.progress.rejected) == 0 {
 		tx.resourceVersion = resourceVersion
 	}
 }
@@ -391,7 +395,7 @@ func (tx *txn[T]) publish() {
 		c.wake(tx.mutations)
 	}
 	if len(c.followers) > 0 {
-		tx.tell()
+		tx.notify()
 	}
 }
 
@@ -426,12 +430,12 @@ func (tx *txn[T]) show() {
 		c.changeTable(tx.mutations)
 	}
 	c.frozen = nil
-	c.published.Store(nil)
+	c.current.Store(nil)
 	c.generation++
-	tx.at.resourceVersion = tx.resourceVersion
+	tx.progress.resourceVersion = tx.resourceVersion
 	if tx.origin == List {
-		tx.at.complete, tx.at.rejected = true, tx.rejected
-		c.complete = c.complete || c.areComplete()
+		tx.progress.synced, tx.progress.rejected = true, tx.rejected
+		c.synced = c.synced || c.partitionsSynced()
 	}
 }
 
@@ -462,16 +466,16 @@ func (c *Cache[T]) changeTrees(mutations []mutation[T]) {
 			m.before = entryOf[T](old)
 			m.before.epoch = uncommitted // until changeTable runs, the table still has the entry
 		case m.held != nil && m.held.epoch == c.epoch: // in the trees, or its epoch were uncommitted
-			m.next.space = m.names.space
+			m.next.space = m.namespace.space
 			*m.held, *m.next = *m.next, *m.held
 			m.before, m.after, m.beforeIsFree = m.next, m.held, true
 			m.after.epoch = uncommitted
 		default:
-			if m.names == nil {
-				m.names = c.nsMapOf(m.key, 0)
+			if m.namespace == nil {
+				m.namespace = c.nsMapOf(m.key, 0)
 			}
 			m.after = m.next
-			m.after.space, m.after.epoch = m.names.space, uncommitted
+			m.after.space, m.after.epoch = m.namespace.space, uncommitted
 			m.before = entryOf[T](c.entries.put(&m.after.header, &place))
 			m.repeated = m.before != nil && m.before.epoch == uncommitted && m.after.repeats(m.before)
 		}
@@ -502,16 +506,16 @@ func (c *Cache[T]) loadTrees(mutations []mutation[T]) {
 	for i := range mutations {
 		m := &mutations[i]
 		if i > 0 && m.key.Namespace == mutations[i-1].key.Namespace && m.key.Cluster == mutations[i-1].key.Cluster {
-			m.names = mutations[i-1].names
+			m.namespace = mutations[i-1].namespace
 		} else {
 			same := i + 1
 			for same < len(mutations) && mutations[same].key.Namespace == m.key.Namespace && mutations[same].key.Cluster == m.key.Cluster {
 				same++
 			}
-			m.names = c.nsMapOf(m.key, same-i)
+			m.namespace = c.nsMapOf(m.key, same-i)
 		}
 		m.after = m.next
-		m.after.space, m.after.epoch = m.names.space, c.epoch
+		m.after.space, m.after.epoch = m.namespace.space, c.epoch
 		c.entries.load(&m.after.header)
 	}
 	for _, x := range c.indexes {
@@ -536,7 +540,7 @@ func (c *Cache[T]) changeTable(mutations []mutation[T]) {
 	for i := range mutations {
 		switch m := &mutations[i]; {
 		case m.after != nil:
-			c.table.put(m.names, m.key, m.after)
+			c.table.put(m.namespace, m.key, m.after)
 		case m.before != nil:
 			c.table.remove(m.key)
 		}
@@ -572,8 +576,8 @@ func (c *Cache[T]) reuse(mutations []mutation[T]) {
 	c.scratch.commit = Commit[T]{Changes: recycle(c.scratch.commit.Changes)}
 }
 
-// tell passes the commit to the followers.
-func (tx *txn[T]) tell() {
+// notify passes the commit to the followers.
+func (tx *txn[T]) notify() {
 	c := tx.cache
 	changes := c.scratch.commit.Changes[:0]
 	for i := range tx.mutations {
@@ -583,11 +587,11 @@ func (tx *txn[T]) tell() {
 	*commit = Commit[T]{
 		Origin:          tx.origin,
 		Initial:         tx.initial,
-		Synced:          c.complete,
+		Synced:          c.synced,
 		ResourceVersion: c.resourceVersionLocked(),
 		Partition:       tx.in,
-		ObservedVersion: tx.seen,
+		ObservedVersion: tx.observedVersion,
 		Changes:         changes,
 	}
-	tellEach(c.followers, commit)
+	notifyEach(c.followers, commit)
 }

@@ -219,16 +219,12 @@ func distanceOf(s reflector.State, synced bool) int {
 func (s *Reflectors[T]) Changed(seen reflector.State) <-chan struct{} {
 	// Compare after the channel was taken: a change in between closes the channel.
 	changed := s.changed.Next()
-	if !sameState(s.State(), seen) {
+	now := s.State()
+	now.ResourceVersion, now.LastContact = seen.ResourceVersion, seen.LastContact // they change all the time
+	if now != seen {
 		return lifecycle.Closed()
 	}
 	return changed
-}
-
-// sameState compares states without the fields that change all the time.
-func sameState(a, b reflector.State) bool {
-	a.ResourceVersion, a.LastContact = b.ResourceVersion, b.LastContact
-	return a == b
 }
 
 // Synced implements [Feed].

@@ -688,13 +688,13 @@ var mutants = []mutant{{
 }, {
 	name:  "store: a write of a list keeps the earlier write of its key",
 	file:  "store/batch.go",
-	text:  "\tb.supersede(w.key)\n\tif w.what == isDeleted {",
-	with:  "\tif w.what == isDeleted {",
+	text:  "\tb.supersede(w.key)\n\tif w.action == deleteObject {",
+	with:  "\tif w.action == deleteObject {",
 	tests: []string{"./store"},
 }, {
 	name:  "store: a write moves the version beyond that of its batch",
 	file:  "store/write.go",
-	text:  " || lower(tx.last, resourceVersion) {",
+	text:  " || lower(tx.maxVersion, resourceVersion) {",
 	with:  " {",
 	tests: []string{"./store"},
 }, {

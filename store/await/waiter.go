@@ -16,9 +16,9 @@ import (
 type waiter[T any] struct {
 	cache Cache[T]
 	// key is the key of the object in the cache; zero if the caller waits for a version only.
-	// inCluster is the key with the cluster of the caller.
-	key, inCluster store.Key
-	version        store.Version // to wait for
+	// clusterKey is the key with the cluster of the caller.
+	key, clusterKey store.Key
+	version         store.Version // to wait for
 
 	// parts has the partitions that the waiter has seen; nil stands for a cache without partitions.
 	parts map[*store.Partition[T]]*part
@@ -103,15 +103,15 @@ func (w *waiter[T]) concerns(commit *store.Commit[T], one *part, version string)
 		return true
 	}
 	for i := range commit.Changes {
-		if key := commit.Changes[i].Key; key == w.key || key == w.inCluster {
+		if key := commit.Changes[i].Key; key == w.key || key == w.clusterKey {
 			return true
 		}
 	}
 	return one != nil && !one.reached && version != "" && !lower(version, w.version.ResourceVersion)
 }
 
-// checkAgain calls check, under the lock of the writer. An end counts once: nobody receives a second one,
-// and sending it would hold the writer.
+// checkAgain calls check, under the lock of the writer. An end counts once: there is no receiver for a
+// second one, and sending it would hold the writer.
 func (w *waiter[T]) checkAgain() {
 	if done, err := w.check(); done || err != nil {
 		w.over = true
@@ -123,8 +123,8 @@ func (w *waiter[T]) checkAgain() {
 // state, as after a restore from a backup.
 var errVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state; read the object from the server again")
 
-// stays returns an error if a partition that the waiter waits for is no longer one of the cache.
-func (w *waiter[T]) stays(now []*store.Partition[T]) error {
+// checkDropped returns an error if a partition that the waiter waits for is no longer one of the cache.
+func (w *waiter[T]) checkDropped(now []*store.Partition[T]) error {
 	for p, one := range w.parts {
 		if p != nil && !one.reached && !slices.Contains(now, p) {
 			w.behind = p
@@ -137,7 +137,7 @@ func (w *waiter[T]) stays(now []*store.Partition[T]) error {
 // reachedByAll reports whether each partition has reached the version.
 func (w *waiter[T]) reachedByAll() (bool, error) {
 	now := w.cache.Partitions()
-	if err := w.stays(now); err != nil {
+	if err := w.checkDropped(now); err != nil {
 		return false, err
 	}
 	if len(now) == 0 && (len(w.parts) == 0 || w.parts[nil] != nil) {
@@ -201,12 +201,12 @@ func (w *waiter[T]) shown() (bool, error) {
 // partition returns the partition of the object; nil in a cache without partitions.
 func (w *waiter[T]) partition() (*store.Partition[T], error) {
 	now := w.cache.Partitions()
-	if err := w.stays(now); err != nil || len(now) == 0 {
+	if err := w.checkDropped(now); err != nil || len(now) == 0 {
 		return nil, err
 	}
 	for _, p := range now {
-		if p.Scope().Contains(w.inCluster) {
-			w.key = w.inCluster
+		if p.Scope().Contains(w.clusterKey) {
+			w.key = w.clusterKey
 			return p, nil
 		}
 	}

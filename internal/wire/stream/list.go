@@ -63,7 +63,7 @@ func (r *Reader[T]) List(from *Response, w Wants[T]) (wire.ListMeta, error) {
 // read reads all items.
 func (l *list[T]) read() error {
 	l.of.Pool.keepAll()
-	decoding := newPipeline(l.of, false, func(d *decoder[T], items *[]Item[T], batch *wire.Batch) {
+	decoding := newPipeline(l.of, 1, func(d *decoder[T], items *[]Item[T], batch *wire.Batch) {
 		for i := range batch.Frames {
 			l.item(d, items, &batch.Frames[i])
 		}

@@ -25,11 +25,6 @@ type part[R any] struct {
 	done chan struct{}
 }
 
-// takes reports whether the part has room for size more bytes.
-func (p *part[R]) takes(size int) bool {
-	return p.size+size <= partSize && len(p.batches) < partBatches
-}
-
 // isDone reports whether the result is complete.
 func (p *part[R]) isDone() bool {
 	if p.done == nil {
@@ -50,9 +45,9 @@ type pipeline[D, R any] struct {
 	pool pool[D]
 	// decode appends the result of a batch. Several goroutines call it at once.
 	decode func(D, *R, *wire.Batch)
-	// eager is true for watches: the pipeline decodes data at once, because more data may not come.
-	// For lists it is false: one part waits for the next, so that a short list needs no helper.
-	eager bool
+	// slack is the number of parts that wait for more. It is 0 for watches: the pipeline decodes data at
+	// once, because more data may not come. It is 1 for lists, so that a short list needs no helper.
+	slack int
 
 	own     D   // of the reader
 	helpers int // at most
@@ -74,8 +69,8 @@ type pool[D any] interface {
 }
 
 // newPipeline returns a pipeline with at most one decoder for each processor.
-func newPipeline[D, R any](from pool[D], eager bool, decode func(D, *R, *wire.Batch)) *pipeline[D, R] {
-	return &pipeline[D, R]{pool: from, decode: decode, eager: eager, own: from.get(), helpers: runtime.GOMAXPROCS(0) - 1}
+func newPipeline[D, R any](from pool[D], slack int, decode func(D, *R, *wire.Batch)) *pipeline[D, R] {
+	return &pipeline[D, R]{pool: from, decode: decode, slack: slack, own: from.get(), helpers: runtime.GOMAXPROCS(0) - 1}
 }
 
 // add queues the next batch. It returns the new part for the batch, or nil if the batch went into
@@ -85,12 +80,8 @@ func (l *pipeline[D, R]) add(batch *wire.Batch) *part[R] {
 		return l.now(batch)
 	}
 	begun := l.put(batch)
-	slack := 1
-	if l.eager {
-		slack = 0
-	}
 	for {
-		p := l.surplus(slack)
+		p := l.surplus()
 		if p == nil {
 			return begun
 		}
@@ -123,23 +114,24 @@ func (l *pipeline[D, R]) put(batch *wire.Batch) *part[R] {
 	size := batch.Size()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(l.waiting); n > 0 && l.waiting[n-1].takes(size) {
-		last := l.waiting[n-1]
-		last.batches = append(last.batches, batch)
-		last.size += size
-		return nil
+	if n := len(l.waiting); n > 0 {
+		if last := l.waiting[n-1]; last.size+size <= partSize && len(last.batches) < partBatches {
+			last.batches = append(last.batches, batch)
+			last.size += size
+			return nil
+		}
 	}
 	p := &part[R]{batches: []*wire.Batch{batch}, size: size, done: make(chan struct{})}
 	l.waiting = append(l.waiting, p)
 	return p
 }
 
-// surplus starts a helper if more than slack parts wait. It returns a part for the reader to decode
+// surplus starts a helper if more parts wait than slack allows. It returns a part for the reader to decode
 // if the helpers cannot keep up, and nil otherwise.
-func (l *pipeline[D, R]) surplus(slack int) *part[R] {
+func (l *pipeline[D, R]) surplus() *part[R] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) > slack && l.working < l.helpers {
+	if len(l.waiting) > l.slack && l.working < l.helpers {
 		if busy.Add(1) < int32(max(runtime.GOMAXPROCS(0), 2)) {
 			l.working++
 			l.helping.Add(1)
@@ -148,7 +140,7 @@ func (l *pipeline[D, R]) surplus(slack int) *part[R] {
 			busy.Add(-1)
 		}
 	}
-	if len(l.waiting) <= 2*l.working+slack {
+	if len(l.waiting) <= 2*l.working+l.slack {
 		return nil
 	}
 	return l.takeLocked()

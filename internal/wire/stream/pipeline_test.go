@@ -65,24 +65,24 @@ func (s *slow) decode(d *int, into *[]string, batch *wire.Batch) {
 func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
 	for name, tc := range map[string]struct {
 		processors int
-		eager      bool
+		slack      int
 		size       int
 		most       int
 		atMost     time.Duration
 		atLeast    time.Duration
 	}{
-		"all processors":      {4, true, partSize, 4, 12 * time.Second, 10 * time.Second},
-		"for a list":          {4, false, partSize, 4, 12 * time.Second, 10 * time.Second},
-		"two":                 {2, true, partSize, 2, 21 * time.Second, 20 * time.Second},
-		"one":                 {1, true, partSize, 1, 40 * time.Second, 40 * time.Second},
-		"small ones together": {4, false, partSize / 4, 4, 16 * time.Second, 10 * time.Second},
+		"all processors":      {4, 0, partSize, 4, 12 * time.Second, 10 * time.Second},
+		"for a list":          {4, 1, partSize, 4, 12 * time.Second, 10 * time.Second},
+		"two":                 {2, 0, partSize, 2, 21 * time.Second, 20 * time.Second},
+		"one":                 {1, 0, partSize, 1, 40 * time.Second, 40 * time.Second},
+		"small ones together": {4, 1, partSize / 4, 4, 16 * time.Second, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			processors(t, tc.processors)
 			synctest.Test(t, func(t *testing.T) {
 				const frames = 40
 				work := &slow{}
-				l := newPipeline(numbers{}, tc.eager, work.decode)
+				l := newPipeline(numbers{}, tc.slack, work.decode)
 				begin := time.Now()
 				var parts []*part[[]string]
 				for _, b := range numbered(t, frames, tc.size) {
@@ -118,7 +118,7 @@ func TestPipelinesTogetherHaveOneGoroutineForEachProcessor(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				l := newPipeline(numbers{}, true, work.decode)
+				l := newPipeline(numbers{}, 0, work.decode)
 				for _, b := range numbered(t, 10, partSize) {
 					l.add(b)
 				}
@@ -135,7 +135,7 @@ func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
 	processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		work := &slow{}
-		l := newPipeline(numbers{}, true, work.decode)
+		l := newPipeline(numbers{}, 0, work.decode)
 		var parts []*part[[]string]
 		for _, b := range numbered(t, 3, partSize) {
 			parts = append(parts, l.add(b))
@@ -155,7 +155,7 @@ func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
 	processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		first := make(chan struct{})
-		l := newPipeline(numbers{}, true, func(_ *int, into *[]string, batch *wire.Batch) {
+		l := newPipeline(numbers{}, 0, func(_ *int, into *[]string, batch *wire.Batch) {
 			text := strings.TrimSpace(strings.TrimSuffix(string(batch.Frames[0].Object), "}"))
 			if text == `{"n":0` {
 				<-first

@@ -78,7 +78,7 @@ func (a *Response) open() (wire.Format, io.Reader, error) {
 	}
 	first := make([]byte, 1, headSize)
 	if _, err := io.ReadFull(a.Body, first); err != nil {
-		return wire.JSON, io.MultiReader(bytes.NewReader(nil), failing{err}), nil
+		return wire.JSON, failing{err}, nil
 	}
 	whole := io.MultiReader(bytes.NewReader(first), a.Body)
 	switch c := first[0]; {

@@ -22,7 +22,7 @@ import (
 // arrives faster than this goroutine decodes it.
 type Watch[T Object] struct {
 	of       *Reader[T]
-	response *Response // provides the texts of errors
+	response *Response // whose body is read; also for the texts of errors
 	held     gate
 	shards   *Shards
 	parts    chan *part[[]Item[T]] // in order; results may be incomplete
@@ -116,7 +116,7 @@ func (s *Watch[T]) read(ctx context.Context) error {
 		return err
 	}
 	frames := wire.NewWatch(body, format, s.of.MaxObjectBytes)
-	decoding := newPipeline(s.of, true, func(d *decoder[T], items *[]Item[T], batch *wire.Batch) {
+	decoding := newPipeline(s.of, 0, func(d *decoder[T], items *[]Item[T], batch *wire.Batch) {
 		s.decode(d, items, format, batch)
 	})
 	defer func() { decoding.close(ctx.Err() == nil) }()
