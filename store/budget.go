@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/kubereflector/kubereflector/store/memsize"
+	"github.com/kubereflector/kubereflector/internal/memsize"
 )
 
 // ErrOverBudget means that the cache rejected an object, or ended a list, because it would have taken
@@ -34,8 +34,11 @@ type Budget[T any] struct {
 }
 
 // AddBudget measures the memory of the objects that a cache holds, from now on and for its life.
-// The size function returns the bytes of an object; nil stands for [memsize.Of]. The sum leaves out
-// the cache's own parts, about 200 bytes an object, and its indexes.
+// The size function returns the bytes of an object. nil stands for an estimate: it adds up everything
+// that the object refers to, as if it shared nothing with other objects, or asks its method
+// MemorySize() int64 if it has one. For Kubernetes objects with a Go type, the estimate is within some
+// 10 % of the heap; for unstructured ones it is up to a half too high. It takes about half the time of a
+// deep copy. The sum leaves out the cache's own parts, about 200 bytes an object, and its indexes.
 //
 // With a positive limit, the cache rejects an object that would exceed it, with [ErrOverBudget].
 // The old object under the key stays, and so does the resource version (store-S5). The cache always

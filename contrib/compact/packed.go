@@ -89,7 +89,7 @@ func (p *Packed[T]) GetResourceVersion() string { return p.part(version) }
 // Size returns the size in bytes of the packed object, with its key and version.
 func (p *Packed[T]) Size() int { return len(p.data) }
 
-// MemorySize returns the size of the packed object in memory, for memsize.Of and so for a
+// MemorySize returns the size of the packed object in memory, for the estimate of a
 // [store.Budget]. It leaves out shared memory, such as dictionaries, and the decoded object.
 func (p *Packed[T]) MemorySize() int64 {
 	if p == nil {

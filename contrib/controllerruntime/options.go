@@ -42,8 +42,8 @@ type Reference struct {
 	// If the cache has namespaces for the kind, the limits apply to each of them.
 	MaxObjects int
 
-	// MaxBytes is the most memory of the requested objects, in bytes, as memsize.Of estimates it. 0
-	// or less means no limit. A larger object is not kept.
+	// MaxBytes is the most memory of the requested objects, in bytes, as [store.AddBudget]
+	// estimates it. 0 or less means no limit. A larger object is not kept.
 	MaxBytes int64
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/memsize"
+	"github.com/kubereflector/kubereflector/internal/memsize"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"

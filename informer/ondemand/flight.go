@@ -9,7 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/memsize"
+	"github.com/kubereflector/kubereflector/internal/memsize"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 

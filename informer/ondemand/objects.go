@@ -261,8 +261,8 @@ func isNil(value any) bool {
 type Stats struct {
 	// Kept is the number of objects that are kept.
 	Kept int
-	// Bytes estimates the memory of the kept objects: see memsize.Of. It is 0 without
-	// [WithMaxBytes].
+	// Bytes estimates the memory of the kept objects, as [store.AddBudget] does. It is 0
+	// without [WithMaxBytes].
 	Bytes int64
 	// Hits counts the calls of Get and Cached that returned a kept object. Objects of the cache of
 	// [NewOwned] do not count.
@@ -299,8 +299,8 @@ func WithMaxObjects(n int) Option {
 	return optionFunc(func(o *options) { o.objects = max(n, 0) })
 }
 
-// WithMaxBytes sets how much memory the kept objects take, as memsize.Of estimates it. A single
-// object over the limit is not kept. The default is no limit; 0 and less mean the same.
+// WithMaxBytes sets how much memory the kept objects take, as [store.AddBudget] estimates it. A
+// single object over the limit is not kept. The default is no limit; 0 and less mean the same.
 // [WithMaxObjects] still applies.
 func WithMaxBytes(n int64) Option {
 	return optionFunc(func(o *options) { o.bytes = max(n, 0) })

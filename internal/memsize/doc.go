@@ -1,0 +1,2 @@
+// Package memsize estimates the memory of objects, for budgets of caches.
+package memsize
