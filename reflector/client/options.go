@@ -49,7 +49,8 @@ func decoding(option decode.Option) ResourceOption {
 func WithoutInterning() ResourceOption { return decoding(decode.WithoutInterning()) }
 
 // WithoutManagedFields drops metadata.managedFields from the objects. They are often a third of an
-// object, and only servers need them.
+// object, and only servers need them. Lists and watches ask the server not to send them, which
+// Kubernetes 1.38 can do (KEP-5958); what a server sends all the same is skipped before it is decoded.
 func WithoutManagedFields() ResourceOption { return decoding(decode.SkipManagedFields()) }
 
 // WithUnknownFields sets a function that receives an error for each JSON object with a field that T

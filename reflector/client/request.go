@@ -152,11 +152,21 @@ func (r *Resource[T]) accepts(watch bool) string {
 	if watch {
 		kind = "PartialObjectMetadata"
 	}
+	media := []string{mediaJSON}
 	if r.protobuf && !r.onlyJSON.Load() {
-		return r.accept(kind, mediaProtobuf, mediaJSON)
+		media = []string{mediaProtobuf, mediaJSON}
 	}
-	return r.accept(kind, mediaJSON)
+	if r.codec.DropsManagedFields() && !r.wholeOnly.Load() {
+		for i := range media {
+			media[i] += dropManagedFields
+		}
+	}
+	return r.accept(kind, media...)
 }
+
+// dropManagedFields asks the server to leave out the field that the decoder would skip (KEP-5958). The
+// server may ignore it, as those before Kubernetes 1.38 do, so the decoder skips the field all the same.
+const dropManagedFields = ";drop=metadata.managedFields"
 
 // accept returns a list of content types. If T has only metadata, the server converts objects to a
 // kind of metadata.
@@ -171,7 +181,8 @@ func (r *Resource[T]) accept(metadata string, media ...string) string {
 }
 
 // open sends a request for a list or a watch. If a server rejects the accepted content types, the
-// Resource requests JSON from then on, which every server speaks.
+// Resource no longer asks it to drop fields from then on, and then requests JSON, which every server
+// speaks.
 func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stream.Response, error) {
 	resource, err := r.plural(ctx, r.namespace, false)
 	if err != nil {
@@ -189,9 +200,15 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stre
 		// back-off.
 		request.MaxRetries(0)
 		a, err := r.ask(ctx, "GET", request)
-		if apierrors.IsNotAcceptable(err) && strings.Contains(accepts, mediaProtobuf) {
-			r.onlyJSON.Store(true)
-			continue
+		if apierrors.IsNotAcceptable(err) {
+			switch {
+			case strings.Contains(accepts, dropManagedFields):
+				r.wholeOnly.Store(true)
+				continue
+			case strings.Contains(accepts, mediaProtobuf):
+				r.onlyJSON.Store(true)
+				continue
+			}
 		}
 		r.missed(resource, err)
 		return a, err

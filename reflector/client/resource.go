@@ -48,6 +48,7 @@ type Resource[T stream.Object] struct {
 	expected  expected
 	protobuf  bool        // requested from the server
 	onlyJSON  atomic.Bool // the server refused other content types
+	wholeOnly atomic.Bool // the server refused to drop fields
 
 	// The fields below are of all views.
 
@@ -76,6 +77,7 @@ func (r *Resource[T]) In(namespace string) *Resource[T] {
 		expected: expected{version: r.expected.version, generated: r.expected.generated, partial: r.expected.partial, given: r.expected.given, learned: r.expected.learned},
 	}
 	in.onlyJSON.Store(r.onlyJSON.Load())
+	in.wholeOnly.Store(r.wholeOnly.Load())
 	return in
 }
 

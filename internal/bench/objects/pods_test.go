@@ -236,3 +236,21 @@ func number(t *testing.T, version string) int {
 	require.NoError(t, err)
 	return n
 }
+
+func TestShareOfManagedFieldsOnTheWire(t *testing.T) {
+	var whole, dropped struct{ json, protobuf int }
+	for _, pod := range objects.Pods(500, objects.Field) {
+		for _, to := range []*struct{ json, protobuf int }{&whole, &dropped} {
+			text, err := json.Marshal(pod)
+			require.NoError(t, err)
+			message, err := pod.Marshal()
+			require.NoError(t, err)
+			to.json, to.protobuf = to.json+len(text), to.protobuf+len(message)
+			pod.ManagedFields = nil
+		}
+	}
+	inJSON, inProtobuf := float64(dropped.json)/float64(whole.json), float64(dropped.protobuf)/float64(whole.protobuf)
+	t.Logf("pods without managed fields: %.2f of the bytes in JSON, %.2f in protobuf", inJSON, inProtobuf)
+	assert.InDelta(t, 0.62, inJSON, 0.03, "docs/memory.md says so")
+	assert.InDelta(t, 0.47, inProtobuf, 0.03)
+}
