@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kubereflector/kubereflector/internal/unannounced"
 	"github.com/tidwall/btree"
 )
 
@@ -68,16 +69,41 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 	return rejectedError(tx.rejections)
 }
 
+// WriteUnannounced makes writes in one commit that only readers see: no follower gets it, so there is no
+// event, and no version moves. The next write of a key, or the next list, replaces what it has
+// written; the change then has it as Prior. It is for the informers of package clientgo, to whose
+// caches tests write beside a reflector. Others cannot name its argument.
+func (c *Cache[T]) WriteUnannounced(_ unannounced.Writer, writes ...Write[T]) error {
+	tx, err := c.begin(nil, Watch)
+	defer c.writer.Unlock()
+	if err != nil {
+		return err
+	}
+	// Progress is that of the reflector: what it has rejected stays rejected, and its version stays.
+	tx.progress, tx.unannounced = new(progress), true
+	tx.mutations = c.scratch.mutations[:0]
+	for i := range writes {
+		w := c.identify(nil, &writes[i])
+		tx.add(&w)
+	}
+	if len(tx.mutations) > 0 {
+		tx.publish()
+	}
+	return rejectedError(tx.rejections)
+}
+
 // txn is a commit that the cache has not made yet. Its holder holds Cache.writer.
 type txn[T any] struct {
 	cache    *Cache[T]
 	in       *Partition[T] // that the writes go to; nil for the cache itself
 	progress *progress     // of in, or of the cache itself
 
-	origin     Origin
-	initial    bool // the first list
-	mutations  []mutation[T]
-	rejections []Rejection
+	origin  Origin
+	initial bool // the first list
+	// unannounced is true if no follower gets the commit.
+	unannounced bool
+	mutations   []mutation[T]
+	rejections  []Rejection
 
 	// resourceVersion is the version after the commit. seen is the version up to which every change
 	// has been received, rejected objects included.
@@ -394,7 +420,7 @@ func (tx *txn[T]) publish() {
 	if c.watches.some.Load() {
 		c.wake(tx.mutations)
 	}
-	if len(c.followers) > 0 {
+	if len(c.followers) > 0 && !tx.unannounced {
 		tx.notify()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/unannounced"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -454,4 +455,39 @@ func TestLackIsHealedByALaterWriteOfTheBatch(t *testing.T) {
 			assert.Equal(t, "3", c.ResourceVersion())
 		})
 	}
+}
+
+func TestUnannouncedWritesAreSeenByReadersAlone(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "1"), pod("", "d", "u4", "1")}, "1"))
+	rejected, ok := errors.AsType[*RejectedError](c.Add(pod("", "", "u9", "2")))
+	require.True(t, ok)
+	require.Len(t, rejected.Rejections, 1)
+	byVersion, err := AddIndex(&c.View, "version", func(p *corev1.Pod) []string { return []string{p.ResourceVersion} })
+	require.NoError(t, err)
+	rec := follow(c)
+	before := c.Snapshot()
+
+	local := pod("", "a", "u1", "7")
+	err = c.WriteUnannounced(unannounced.Writer{},
+		Write[*corev1.Pod]{Type: Modification, Object: local}, Write[*corev1.Pod]{Type: Addition, Object: pod("", "b", "u2", "9")},
+		Write[*corev1.Pod]{Type: Addition, Object: pod("", "", "u3", "9")}, Write[*corev1.Pod]{Type: Deletion, Key: Key{Name: "d"}})
+
+	rejected, ok = errors.AsType[*RejectedError](err)
+	require.True(t, ok, "%v", err)
+	assert.Len(t, rejected.Rejections, 1)
+	assert.Equal(t, []string{"a", "b"}, names(c.All()))
+	assert.Equal(t, []string{"a", "d"}, names(before.All()), "a snapshot stays")
+	assert.Equal(t, []string{"a"}, names(byVersion.Get("7")))
+	assert.Empty(t, names(byVersion.Get("1")))
+	assert.Empty(t, rec.commits)
+	assert.Equal(t, "1", c.ResourceVersion(), "the version is that of the reflector")
+	assert.Len(t, c.Rejected(), 1, "what the reflector could not store")
+
+	require.NoError(t, c.Update(pod("", "a", "u1", "3")))
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "3"), pod("", "d", "u4", "1")}, "4"))
+	assert.Equal(t, []string{"Modification a 7->3", "Deletion b 9", "Addition d 1"}, rec.changes())
+	assert.Same(t, local, rec.all[0].Prior)
+	assert.Equal(t, []string{"a", "d"}, names(c.All()))
+	assert.Equal(t, "4", c.ResourceVersion())
 }
