@@ -82,6 +82,7 @@ type adapter[T Object, L any] struct {
 	// pointers is true if the elements of Items have type T. Otherwise T is a pointer to them.
 	pointers bool
 	err      error // L is no list of T
+	double   bool  // a watch has shown that the client is a test double
 }
 
 func newAdapter[T Object, L any](of Client[T, L]) *adapter[T, L] {
@@ -135,7 +136,7 @@ func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w str
 		return stream.Page{}, err
 	}
 	p := stream.Page{Version: metadata.GetResourceVersion(), Continue: metadata.GetContinue(), Sharded: isSharded(list)}
-	if p.Version == "" && stream.IsFake(a.client) {
+	if p.Version == "" && (a.double || stream.IsFake(a.client)) {
 		p.Version = anyVersion
 	}
 	if w.Take != nil {
@@ -209,19 +210,77 @@ func (a *adapter[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ st
 			return own, nil
 		}
 	}
-	return &adaptedWatch[T]{watch: w}, nil
+	open := &adaptedWatch[T]{watch: w}
+	if opts.SendInitialEvents != nil && *opts.SendInitialEvents && !open.streams(ctx) {
+		a.double = true
+		return nil, errors.Join(stream.ErrDouble, open.Close())
+	}
+	return open, nil
 }
 
 // adaptedWatch is a client's watch. It returns all events that the client has ready.
 type adaptedWatch[T Object] struct {
 	watch watch.Interface
+	first []stream.Item[T] // received before the first call of Next
 	items []stream.Item[T] // of the last call of Next
+}
+
+// doublePause is how long a double may take for each initial event, which it has in memory.
+const doublePause = time.Second
+
+// streams reports whether a watch can be the answer to a watch-list. The watches of client-go's doubles
+// stay silent, or send the events of a plain watch. A double that plays a watch-list has its initial
+// events and the bookmark ready, or sends them at once.
+func (s *adaptedWatch[T]) streams(ctx context.Context) bool {
+	var pause time.Duration
+	switch s.watch.(type) {
+	case *watch.RaceFreeFakeWatcher: // buffered, as those of an object tracker
+	case *watch.FakeWatcher:
+		pause = doublePause
+	default:
+		return true
+	}
+	for {
+		event, ok := s.within(ctx, pause)
+		if !ok {
+			return ctx.Err() != nil // then nobody wants to know
+		}
+		item := itemOf[T](event)
+		s.first = append(s.first, item)
+		if item.Kind == stream.Mark && item.Initial || item.Kind == stream.Failed {
+			return true
+		}
+	}
+}
+
+// within returns an event that comes within a pause, or that is there already.
+func (s *adaptedWatch[T]) within(ctx context.Context, pause time.Duration) (event watch.Event, ok bool) {
+	select {
+	case event, ok = <-s.watch.ResultChan():
+		return event, ok
+	default:
+	}
+	if pause == 0 {
+		return event, false
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case event, ok = <-s.watch.ResultChan():
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return event, ok
 }
 
 // maxTogether is the largest number of events that an adaptedWatch combines.
 const maxTogether = 64
 
 func (s *adaptedWatch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]stream.Item[T], error) {
+	if len(s.first) > 0 {
+		s.items, s.first = s.first, nil
+		return s.items, nil
+	}
 	clear(s.items)
 	s.items = s.items[:0]
 	select {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/answer"
@@ -420,4 +421,70 @@ func TestForTypeNamesTheExamplesTypeInErrors(t *testing.T) {
 		require.ErrorAs(t, err, &failure)
 		assert.Equal(t, "*reflector_test.badObject", failure.Type)
 	})
+}
+
+// bare is a client of a fake clientset that does not look like one.
+type bare struct{ typedcorev1.ConfigMapInterface }
+
+// playing is a double that answers a watch-list like a watch, or as the server does.
+type playing struct {
+	bare
+	watch func() watch.Interface
+}
+
+func (p playing) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return p.watch(), nil
+}
+
+// A double that answers a watch-list like a watch is noticed by the watch that it returns.
+func TestDoublesWithoutWatchListsAreNoticedAtOnce(t *testing.T) {
+	a := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	closing := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+	for name, test := range map[string]struct {
+		watch   func() watch.Interface // of an object tracker if nil
+		within  time.Duration
+		version string
+	}{
+		"an object tracker": {nil, 0, ""},
+		"a tracker at work": {func() watch.Interface { w := watch.NewRaceFreeFake(); w.Add(a); return w }, 0, ""},
+		"a watch in a test": {func() watch.Interface { return watch.NewFake() }, time.Second, ""},
+		"a watch-list": {func() watch.Interface {
+			w := watch.NewRaceFreeFake()
+			w.Add(a)
+			w.Action(watch.Bookmark, closing)
+			return w
+		}, 0, "7"},
+		"a slow watch-list": {func() watch.Interface {
+			w := watch.NewFakeWithChanSize(2, false)
+			time.AfterFunc(500*time.Millisecond, func() { w.Add(a); w.Action(watch.Bookmark, closing) })
+			return w
+		}, 500 * time.Millisecond, "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				from := bare{fake.NewSimpleClientset(a).CoreV1().ConfigMaps("default")}
+				var client reflector.Client[*corev1.ConfigMap, *corev1.ConfigMapList] = from
+				if test.watch != nil {
+					client = playing{from, test.watch}
+				}
+				s := store.New(store.ObjectKey[*corev1.ConfigMap])
+				r := reflector.New(client, s, reflector.WithErrorHandler(func(_ context.Context, err error) { assert.NoError(t, err) }))
+				ctx, cancel := context.WithCancel(t.Context())
+				result := make(chan error, 1)
+				began := time.Now()
+				go func() { result <- r.Run(ctx) }()
+				<-r.Synced()
+				assert.Equal(t, test.within, time.Since(began))
+				assert.Equal(t, 1, s.Len())
+				if test.version != "" {
+					assert.Equal(t, test.version, s.ResourceVersion())
+					assert.NoError(t, r.State().WatchListErr)
+				} else {
+					assert.ErrorContains(t, r.State().WatchListErr, "test double")
+				}
+				cancel()
+				require.NoError(t, <-result)
+			})
+		})
+	}
 }

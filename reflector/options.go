@@ -87,10 +87,10 @@ func WithPageSize(objects int) Option {
 // watch that begins with all objects (KEP-3157). Watch-lists are the default, because they cost the
 // server and this program less memory.
 //
-// The reflector detects servers and clients without watch-lists, so they do not need this option.
-// For a test double outside a package named fake, the detection takes half a minute. The double
-// avoids the delay with the method IsWatchListSemanticsUnSupported, which client-go's doubles have.
-// client-go's feature gate WatchListClient (KUBE_FEATURE_WatchListClient=false) also turns
+// The reflector detects servers and clients without watch-lists, so they do not need this option. It
+// recognizes client-go's test doubles by their package, by their method
+// IsWatchListSemanticsUnSupported, or by the watch that they return. For other doubles the detection
+// takes half a minute, unless they have that method. client-go's feature gate WatchListClient (KUBE_FEATURE_WatchListClient=false) also turns
 // watch-lists off.
 func WithoutWatchList() Option {
 	return optionFunc(func(o *options) { o.watchList = false })

@@ -111,3 +111,6 @@ func (a *Adapter[T, L]) GetIn(ctx context.Context, namespace, name string) (obje
 func (a *Adapter[T, L]) IsWatchListSemanticsUnSupported() bool {
 	return !stream.CanStream(a.of)
 }
+
+// SharesParts returns the answer of the adapted client: see [Resource.SharesParts].
+func (a *Adapter[T, L]) SharesParts() bool { return stream.SharesParts(a.of) }

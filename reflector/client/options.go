@@ -15,6 +15,7 @@ type ResourceOption interface{ applyResource(*resourceOptions) }
 
 type resourceOptions struct {
 	decoding        []decode.Option
+	shares          bool // without WithoutInterning
 	unknown         func(*answer.DecodeError)
 	maxObjectBytes  int // 0 is the default
 	withoutProtobuf bool
@@ -26,6 +27,7 @@ type resourceOptions struct {
 }
 
 func newResourceOptions(opts []ResourceOption) (o resourceOptions) {
+	o.shares = true
 	for _, opt := range opts {
 		opt.applyResource(&o)
 	}
@@ -46,7 +48,12 @@ func decoding(option decode.Option) ResourceOption {
 // arrays inside of an Unstructured. The tables of shared values are bounded, and the Resource skips
 // the lookup for fields whose values seldom repeat. Use the option for code that edits objects in
 // place, such as a transform that was written for client-go.
-func WithoutInterning() ResourceOption { return decoding(decode.WithoutInterning()) }
+func WithoutInterning() ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) {
+		o.shares = false
+		decoding(decode.WithoutInterning()).applyResource(o)
+	})
+}
 
 // WithoutManagedFields drops metadata.managedFields from the objects. They are often a third of an
 // object, and only servers need them. Lists and watches ask the server not to send them, which

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"reflect"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/watchlist"
 )
@@ -153,6 +155,21 @@ func IsFake(client any) bool {
 		t = t.Elem()
 	}
 	return path.Base(t.PkgPath()) == "fake"
+}
+
+// ErrDouble means that a client is a test double whose watch-list sends no closing bookmark. It has the
+// class of a server that does not know watch-lists.
+var ErrDouble = fmt.Errorf("client is a test double that answers a watch-list like a watch: %w",
+	apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "objects"}, "watch-list"))
+
+// Sharing is a client that may share equal parts of its objects. It is promoted to a type that embeds
+// such a client.
+type Sharing interface{ SharesParts() bool }
+
+// SharesParts reports whether objects of a client may share parts, so that nothing may edit these parts.
+func SharesParts(client any) bool {
+	sharing, ok := client.(Sharing)
+	return ok && !IsNil(client) && sharing.SharesParts()
 }
 
 // IsObjectMissing reports whether an error says that the server knows the resource and has no such
