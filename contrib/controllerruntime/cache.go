@@ -93,7 +93,7 @@ func (k *kinds) decoding(t target) (*sharedInformer, error) {
 
 // informer returns an informer of the objects of a client.
 func (t target) informer(from *kubeclient.Resource[client.Object], prepare func(client.Object) (client.Object, error)) *sharedInformer {
-	return &sharedInformer{copies: true, prepare: prepare, SharedIndexInformer: clientgo.NewTyped(from.In(t.namespace), clientgo.WithResync(t.resync),
+	return &sharedInformer{copies: true, prepare: prepare, SharedIndexInformer: clientgo.NewTyped(from.In(t.namespace), clientgo.WithResync(t.resync), clientgo.WithShallowTransform(),
 		clientgo.WithInformer(informer.WithName(t.name(t.example)), informer.WithReflector(
 			reflector.WithLabelSelector(t.labels), reflector.WithFieldSelector(t.fields))))}
 }

@@ -51,6 +51,8 @@
 //   - clientgo-C4: After RemoveEventHandler no call begins, except for an event that is being
 //     handed over at that moment. cache.ShutDownEventHandler returns when the last call has ended.
 //   - clientgo-C5: Run returns after the last call of a handler.
+//   - clientgo-C6: A write to the cache beside the reflector, where it is allowed, sends no event and
+//     moves no version. The next event or list of the reflector overrides it.
 //
 // # What is different
 //
@@ -63,11 +65,22 @@
 //   - A handler that panics does not end the program. Its event is retried after a back-off.
 //   - On stop, handlers process their queued events.
 //
-// Before Run, code may write to the cache of an informer, as tests do. The first list replaces
-// these objects. Unsupported calls return an error: [ErrReadOnly] for such a write after the start,
-// [ErrStarted] and [ErrStopped] for calls that come too late, and an [*UnsupportedError] for
-// SetTransform and SetWatchErrorHandler of an informer that was made elsewhere. A transform must
-// not change the key. If an index function returns an error, the cache rejects the object.
+// Tests write to the cache of an informer. Before Run any code may, and the first list replaces these
+// objects. After the start only the reflector writes, because nothing would ever correct another writer
+// whose object is not on the server. So the write returns [ErrReadOnly], and the first one is reported
+// with its caller. Two cases are exceptions: the client is a test double, such as a fake clientset of
+// client-go, or the program asked for it by [WithLocalWrites].
+//
+// These are test doubles: the types of a package named fake; clients that declare that they do not
+// support watch-lists, as client-go's fake clientsets do, also through
+// cache.ToListWatcherWithWatchListSemantics; FakeControllerSource; and clients that answer a watch-list
+// with a watch of client-go's object tracker.
+//
+// An object without a name has the key of cache.MetaNamespaceKeyFunc, because fake clientsets store an
+// object that has only a generateName. Unsupported calls return an error: [ErrStarted] and [ErrStopped]
+// for calls that come too late, and an [*UnsupportedError] for SetTransform and SetWatchErrorHandler of an
+// informer that was made elsewhere. A transform must not change the key. If an index function returns an
+// error, the cache rejects the object.
 //
 // # Concurrency
 //
@@ -77,6 +90,6 @@
 // # Code
 //
 // sharedinformer.go is an informer of ours with client-go's interface; handlers.go has its event handlers,
-// transform and metrics, indexer.go its cache, and untyped.go the informers of a ListerWatcher. feed.go is
-// the other direction: it fills a store from an informer of client-go.
+// transform and metrics, indexer.go its cache, copy.go the copies for transforms, and untyped.go the
+// informers of a ListerWatcher. feed.go is the other direction: it fills a store from an informer of client-go.
 package clientgo

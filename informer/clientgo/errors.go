@@ -14,9 +14,10 @@ var (
 	ErrStopped = errors.New("it has stopped already")
 
 	// ErrReadOnly means that code tried to write to the cache of an informer after the start. Only
-	// its reflector may. In a test, write before Run, let a server hold the objects (package
-	// reflectortest), or give the code an [AsIndexer] of a cache of your own.
-	ErrReadOnly = errors.New("cache of a running informer is read-only: only its reflector writes to it")
+	// its reflector may, unless the client is a test double. In a test, write before Run, let a server
+	// hold the objects (package reflectortest), pass [WithLocalWrites], or give the code an [AsIndexer]
+	// of a cache of your own.
+	ErrReadOnly = errors.New("cache of a running informer is read-only: let its server hold the object, or in a test pass WithLocalWrites")
 
 	// ErrNoSharedInformer means that the shared informer is nil.
 	ErrNoSharedInformer = errors.New("no shared informer: pass one of client-go's, such as that of a factory")

@@ -13,7 +13,6 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -121,7 +120,7 @@ func (c caller[T]) Handle(ctx context.Context, event eventqueue.Event[T]) error 
 		if event.FinalStateKnown {
 			c.handler.OnDelete(event.Object)
 		} else {
-			c.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: event.Key.String(), Obj: event.Object})
+			c.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: keyText(event.Key), Obj: event.Object})
 		}
 	}
 	return nil
@@ -133,8 +132,7 @@ type hooks[T any] struct {
 	name string // the informer's name
 	// prepare runs for each object before the transform. It may be nil.
 	prepare func(T) (T, error)
-	// copies is true if objects share parts, so that a transform needs a copy. T is then a
-	// runtime.Object.
+	// copies is true if objects share parts, so that a transform needs a copy.
 	copies    bool
 	transform atomic.Pointer[cache.TransformFunc]
 	watch     atomic.Pointer[cache.WatchErrorHandlerWithContext]
@@ -146,8 +144,8 @@ type hooks[T any] struct {
 // SetTransform sets a function that runs once for every object before the object is stored. The
 // function may change the object, or return another one of the same type and with the same key. If
 // it returns an error, the object is not stored, and is fetched again after a back-off. Objects of
-// a [client.Resource] share equal parts: the function must replace their maps and slices and not
-// edit them, unless the Resource was made with [client.WithoutInterning].
+// a [client.Resource] share equal parts, so the function gets a deep copy of such an object:
+// [WithShallowTransform] avoids that.
 //
 // It returns [ErrStarted] after the start. For an informer of
 // [AsSharedIndexInformer] it returns an [*UnsupportedError].
@@ -213,7 +211,7 @@ func (h *hooks[T]) transformed(object T) (T, error) {
 		return object, nil
 	}
 	if h.copies {
-		object = any(object).(runtime.Object).DeepCopyObject().(T)
+		object = deepCopy(object)
 	}
 	result, err := (*transform)(object)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/unannounced"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/client-go/tools/cache"
 )
@@ -17,7 +19,8 @@ import (
 // Indexer shows a cache as client-go's cache.Indexer, which generated listers read.
 //
 // Keys have the form of store.Key's String: "namespace/name", or "name" without a namespace, as
-// everywhere in client-go. A key with a cluster begins with "cluster|". Lists are new slices, in
+// everywhere in client-go; "namespace/" or "" for an object without a name. A key with a cluster begins
+// with "cluster|". Lists are new slices, in
 // the order of keys, and show one state of the cache. The objects in them are shared and read-only.
 //
 // Its methods take and return any because the methods of cache.Indexer do. Typed code reads the
@@ -27,9 +30,9 @@ import (
 type Indexer[T any] struct {
 	view  *store.View[T]
 	cache *store.Cache[T] // nil if it is read-only
-	// seeding is not nil for the cache of an informer. It returns an error if the informer has
-	// started. Otherwise it keeps the informer from starting until done is called.
-	seeding func() (done func(), err error)
+	// admit is not nil for the cache of an informer. It says how to write: see admission. After a
+	// seeding write the caller calls done, until which the informer does not start.
+	admit func() (how admission, done func(), err error)
 
 	adding sync.Mutex // held while indexes are added
 
@@ -39,6 +42,15 @@ type Indexer[T any] struct {
 }
 
 var _ cache.Indexer = (*Indexer[any])(nil)
+
+// admission says how code may write to a cache.
+type admission uint8
+
+const (
+	owning  admission = iota // as the only writer of the cache
+	seeding                  // before the informer starts, whose first list replaces everything
+	beside                   // beside the reflector, without events
+)
 
 // AsIndexer shows a cache to code that wants a cache of client-go, such as a generated lister.
 // Writes go to the cache.
@@ -68,7 +80,7 @@ func (x *Indexer[T]) ListKeys() []string {
 	state := x.view.Snapshot()
 	keys := make([]string, 0, state.Len())
 	for key := range state.All() {
-		keys = append(keys, key.String())
+		keys = append(keys, keyText(key))
 	}
 	return keys
 }
@@ -116,10 +128,10 @@ func exists[T any](object T, ok bool) (any, bool, error) {
 func (x *Indexer[T]) LastStoreSyncResourceVersion() string { return x.view.ResourceVersion() }
 
 // Add adds an object to the cache.
-func (x *Indexer[T]) Add(object any) error { return x.write(object, (*store.Cache[T]).Add) }
+func (x *Indexer[T]) Add(object any) error { return x.put(store.Addition, object) }
 
 // Update updates an object in the cache.
-func (x *Indexer[T]) Update(object any) error { return x.write(object, (*store.Cache[T]).Update) }
+func (x *Indexer[T]) Update(object any) error { return x.put(store.Modification, object) }
 
 // Delete deletes an object from the cache: a T, a cache.DeletedFinalStateUnknown or a
 // cache.ExplicitKey.
@@ -130,37 +142,26 @@ func (x *Indexer[T]) Delete(object any) error {
 	case cache.ExplicitKey:
 		return x.deleteKey(string(o))
 	}
-	return x.write(object, (*store.Cache[T]).Delete)
+	return x.put(store.Deletion, object)
 }
 
 func (x *Indexer[T]) deleteKey(text string) error {
-	done, err := x.begin()
+	how, done, err := x.begin()
 	if err != nil {
 		return err
 	}
 	defer done()
 	for key := range keysOf(text) {
 		if _, ok := x.view.Get(key); ok {
-			return x.cache.DeleteKey(key)
+			return x.write(how, store.Write[T]{Type: store.Deletion, Key: key})
 		}
 	}
 	return nil
 }
 
-// begin begins a write. It returns [ErrReadOnly] if code may only read.
-func (x *Indexer[T]) begin() (done func(), err error) {
-	switch {
-	case x.seeding != nil:
-		return x.seeding()
-	case x.cache == nil:
-		return nil, ErrReadOnly
-	}
-	return func() {}, nil
-}
-
-// write makes a write of one object: Add, Update or Delete.
-func (x *Indexer[T]) write(object any, write func(*store.Cache[T], T) error) error {
-	done, err := x.begin()
+// put makes a write of one object.
+func (x *Indexer[T]) put(change store.ChangeType, object any) error {
+	how, done, err := x.begin()
 	if err != nil {
 		return err
 	}
@@ -169,14 +170,37 @@ func (x *Indexer[T]) write(object any, write func(*store.Cache[T], T) error) err
 	if err != nil {
 		return err
 	}
-	return write(x.cache, t)
+	return x.write(how, store.Write[T]{Type: change, Object: t, FinalStateKnown: true})
+}
+
+// begin begins a write. It returns [ErrReadOnly] if code may only read.
+func (x *Indexer[T]) begin() (how admission, done func(), err error) {
+	switch {
+	case x.admit != nil:
+		return x.admit()
+	case x.cache == nil:
+		return owning, nil, ErrReadOnly
+	}
+	return owning, func() {}, nil
+}
+
+// write makes writes in one commit.
+func (x *Indexer[T]) write(how admission, writes ...store.Write[T]) error {
+	if how == beside {
+		return x.cache.WriteUnannounced(unannounced.Writer{}, writes...)
+	}
+	batch := x.cache.BeginBatch(x.cache, false)
+	for _, w := range writes {
+		_ = batch.Write(w) // Commit returns the error
+	}
+	return batch.Commit("")
 }
 
 // Replace makes the objects the content of the cache. If an object has another type than the cache,
-// Replace changes nothing and returns a [*TypeError] for each such object. Before an informer runs,
-// Replace ignores the resource version: the informer still lists.
+// Replace changes nothing and returns a [*TypeError] for each such object. In the cache of an
+// informer, Replace ignores the resource version: the version is that of the informer's reflector.
 func (x *Indexer[T]) Replace(objects []any, resourceVersion string) error {
-	done, err := x.begin()
+	how, done, err := x.begin()
 	if err != nil {
 		return err
 	}
@@ -193,22 +217,23 @@ func (x *Indexer[T]) Replace(objects []any, resourceVersion string) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	if x.seeding == nil {
+	if how == owning {
 		return x.cache.Replace(all, resourceVersion)
 	}
+	var writes []store.Write[T]
 	for key := range x.view.Snapshot().All() {
-		errs = append(errs, x.cache.DeleteKey(key))
+		writes = append(writes, store.Write[T]{Type: store.Deletion, Key: key})
 	}
 	for _, object := range all {
-		errs = append(errs, x.cache.Add(object))
+		writes = append(writes, store.Write[T]{Type: store.Addition, Object: object})
 	}
-	return errors.Join(errs...)
+	return x.write(how, writes...)
 }
 
 // Bookmark records in the cache that nothing has changed up to a resource version. A read-only
 // Indexer and that of an informer ignore it.
 func (x *Indexer[T]) Bookmark(resourceVersion string) {
-	if x.cache != nil && x.seeding == nil {
+	if x.cache != nil && x.admit == nil {
 		// A cache accepts every bookmark, except for a cache with partitions, where each partition
 		// has its own version.
 		_ = x.cache.Bookmark(resourceVersion)
@@ -346,7 +371,7 @@ func (x *Indexer[T]) IndexKeys(name, value string) ([]string, error) {
 	}
 	keys := []string{}
 	for key := range i.get(x.view.Snapshot(), value) {
-		keys = append(keys, key.String())
+		keys = append(keys, keyText(key))
 	}
 	return keys, nil
 }
@@ -397,6 +422,10 @@ func (i index[T]) get(state *store.Snapshot[T], value string) iter.Seq2[store.Ke
 // "c|a/b" has a cluster, but names of some resources, such as roles, may contain a bar.
 func keysOf(text string) iter.Seq[store.Key] {
 	return func(yield func(store.Key) bool) {
+		if text == "" {
+			yield(nameless)
+			return
+		}
 		if !eachForm("", text, yield) {
 			return
 		}
@@ -421,6 +450,31 @@ func namespaced(cluster, text string) store.Key {
 		namespace, name = "", text
 	}
 	return store.Key{Cluster: cluster, Namespace: namespace, Name: name}
+}
+
+// nameless is the key of an object with neither a namespace nor a name, whose key is empty in client-go:
+// a store takes no empty key. No name of Kubernetes has this character.
+var nameless = store.Key{Name: "\x00"}
+
+// keyText returns a key as cache.MetaNamespaceKeyFunc makes it.
+func keyText(key store.Key) string {
+	if key == nameless {
+		return ""
+	}
+	return key.String()
+}
+
+// objectKey is [store.ObjectKey], but like cache.MetaNamespaceKeyFunc it also has a key for an object
+// without a name. A fake clientset stores an object that has only a generateName under an empty name.
+func objectKey[T reflector.Object](object T) (store.Key, error) {
+	key, err := store.ObjectKey(object)
+	if v := reflect.ValueOf(object); err == nil || !v.IsValid() || v.IsZero() {
+		return key, err
+	}
+	if namespace := object.GetNamespace(); namespace != "" {
+		return store.Key{Namespace: namespace}, nil
+	}
+	return nameless, nil
 }
 
 func typeName[T any]() string { return reflect.TypeFor[T]().String() }

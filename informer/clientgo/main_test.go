@@ -33,14 +33,15 @@ func TestMain(m *testing.M) {
 var reported reports
 
 type reports struct {
-	mu   sync.Mutex
-	errs []error
+	mu     sync.Mutex
+	errs   []error
+	values []any // of the last one
 }
 
-func (r *reports) note(_ context.Context, err error, _ string, _ ...any) {
+func (r *reports) note(_ context.Context, err error, _ string, values ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.errs = append(r.errs, err)
+	r.errs, r.values = append(r.errs, err), values
 }
 
 // take returns what was reported since it was last called.

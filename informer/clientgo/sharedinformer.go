@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,11 +16,12 @@ import (
 	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/klogging"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"go.uber.org/zap/zapcore"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -36,10 +39,13 @@ type SharedIndexInformer[T any] struct {
 	indexer  *Indexer[T]
 	hooks    *hooks[T] // nil for an informer that was made elsewhere
 
-	seeding   sync.RWMutex // held by writes to the cache before Run, and by the start
-	complaint sync.Once    // of the first write to the cache after the start
+	starting  sync.RWMutex // held by writes to the cache before Run, and by the start
+	complaint sync.Once    // of the first write to the cache that was refused
+	// isDouble reports whether the client is known to be a test double; nil for an informer that was
+	// made elsewhere.
+	isDouble func() bool
 
-	// mu protects the fields below it. Lock order: seeding, then mu.
+	// mu protects the fields below it. Lock order: starting, then mu.
 	mu            sync.Mutex
 	ctx           context.Context // the context of Run; nil before Run
 	ended         bool            // Run has returned
@@ -50,7 +56,7 @@ var _ cache.SharedIndexInformer = (*SharedIndexInformer[any])(nil)
 
 // NewTyped makes an informer of a client, for code that wants an informer of client-go. It combines
 // [informer.New] and [AsSharedIndexInformer], and also supports SetTransform, SetWatchErrorHandler,
-// and writes to the cache before Run.
+// objects without a name, and writes to the cache before Run.
 func NewTyped[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *SharedIndexInformer[T] {
 	return newInformer(client, &hooks[T]{}, opts)
 }
@@ -59,12 +65,16 @@ func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *ho
 	o := newOptions(opts)
 	// The last error handler takes effect.
 	own := append(slices.Clone(o.informer), informer.WithReflector(reflector.WithErrorHandler(h.failed)))
+	h.copies = !o.shallow && stream.SharesParts(client)
 	var objects *store.Cache[T]
-	s := newSharedIndexInformer(informer.NewFed(nil, store.ObjectKey[T], func(target feed.Target[T]) feed.Group {
+	s := newSharedIndexInformer(informer.NewFed(nil, objectKey[T], func(target feed.Target[T]) feed.Group {
 		objects = target.Cache
-		return feed.New(reflector.New(client, decorate.Transform(target.Into, store.ObjectKey[T], h.transformed), target.Reflector...))
+		return feed.New(reflector.New(client, decorate.Transform(target.Into, objectKey[T], h.transformed), target.Reflector...))
 	}, own...), o)
 	s.hooks, h.name, s.indexer.cache = h, s.informer.Name(), objects
+	s.isDouble = func() bool {
+		return !stream.CanStream(client) || errors.Is(s.informer.State().WatchListErr, stream.ErrDouble)
+	}
 	return s
 }
 
@@ -79,17 +89,18 @@ func AsSharedIndexInformer[T any](i *informer.Informer[T], opts ...Option) *Shar
 
 func newSharedIndexInformer[T any](i *informer.Informer[T], o options) *SharedIndexInformer[T] {
 	s := &SharedIndexInformer[T]{options: o, informer: i, indexer: AsReadOnlyIndexer(i.Cache())}
-	s.indexer.seeding = s.seed
+	s.indexer.admit = s.admit
 	return s
 }
 
 // Informer returns the underlying informer, for code that has moved over.
 func (s *SharedIndexInformer[T]) Informer() *informer.Informer[T] { return s.informer }
 
-// GetStore returns the informer's cache, for reading.
+// GetStore returns the informer's cache, for reading. The package documentation says when code may write
+// to it.
 func (s *SharedIndexInformer[T]) GetStore() cache.Store { return s.indexer }
 
-// GetIndexer returns the informer's cache, for reading and for adding indexes.
+// GetIndexer returns what GetStore returns, and also adds indexes.
 func (s *SharedIndexInformer[T]) GetIndexer() cache.Indexer { return s.indexer }
 
 // AddIndexers adds indexes, at any time until the informer has stopped: see
@@ -134,8 +145,8 @@ func (s *SharedIndexInformer[T]) logging(ctx context.Context) context.Context {
 }
 
 func (s *SharedIndexInformer[T]) start(ctx context.Context) error {
-	s.seeding.Lock()
-	defer s.seeding.Unlock()
+	s.starting.Lock()
+	defer s.starting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -210,14 +221,20 @@ type synced struct {
 func (s synced) Name() string          { return s.name }
 func (s synced) Done() <-chan struct{} { return s.done }
 
-// seed lets code write to the cache before the informer starts, as tests do. After the start it
-// returns [ErrReadOnly], and reports the first such write: tests tend to ignore the error.
-func (s *SharedIndexInformer[T]) seed() (done func(), err error) {
-	s.seeding.RLock()
-	if s.indexer.cache != nil && !s.hasStarted() {
-		return s.seeding.RUnlock, nil
+// admit lets code write to the cache before the informer starts, and beside the reflector if the client
+// is a test double or the program asked for it. Any other write is [ErrReadOnly], and the first one is
+// reported: tests tend to ignore the error.
+func (s *SharedIndexInformer[T]) admit() (how admission, done func(), err error) {
+	if s.indexer.cache != nil {
+		s.starting.RLock()
+		if !s.hasStarted() {
+			return seeding, s.starting.RUnlock, nil
+		}
+		s.starting.RUnlock()
+		if s.localWrites || s.isDouble() {
+			return beside, func() {}, nil
+		}
 	}
-	s.seeding.RUnlock()
 	s.complaint.Do(func() {
 		s.mu.Lock()
 		ctx := s.ctx
@@ -225,9 +242,26 @@ func (s *SharedIndexInformer[T]) seed() (done func(), err error) {
 		if ctx == nil {
 			ctx = context.Background()
 		}
-		utilruntime.HandleErrorWithContext(s.logging(ctx), ErrReadOnly, "Write to the cache of an informer was refused", "informer", s.informer.Name())
+		utilruntime.HandleErrorWithContext(s.logging(ctx), ErrReadOnly, "Write to the cache of an informer was refused",
+			"informer", s.informer.Name(), "caller", callerOfIndexer())
 	})
-	return nil, ErrReadOnly
+	return seeding, nil, ErrReadOnly
+}
+
+// callerOfIndexer returns the file and the line of the code that called an Indexer, or nothing.
+func callerOfIndexer() string {
+	var callers [16]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
+	for inside := false; ; {
+		frame, more := frames.Next()
+		isIndexer := strings.Contains(frame.Function, "/clientgo.(*Indexer[")
+		if inside && !isIndexer {
+			return fmt.Sprintf("%s:%d", frame.File, frame.Line)
+		}
+		if inside = inside || isIndexer; !more {
+			return ""
+		}
+	}
 }
 
 // hasStarted reports whether Run was called, of this SharedIndexInformer or of the informer.
@@ -250,12 +284,12 @@ func NewInformerWithOptions(options cache.InformerOptions) (cache.Store, cache.C
 }
 
 // NewInformer is cache.NewInformer: see [NewInformerWithOptions].
-func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler) (cache.Store, cache.Controller) {
+func NewInformer(lw cache.ListerWatcher, example apiruntime.Object, resync time.Duration, handler cache.ResourceEventHandler) (cache.Store, cache.Controller) {
 	return newController(cache.InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: handler})
 }
 
 // NewIndexerInformer is cache.NewIndexerInformer: see [NewInformerWithOptions].
-func NewIndexerInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler, indexers cache.Indexers) (cache.Indexer, cache.Controller) {
+func NewIndexerInformer(lw cache.ListerWatcher, example apiruntime.Object, resync time.Duration, handler cache.ResourceEventHandler, indexers cache.Indexers) (cache.Indexer, cache.Controller) {
 	return newController(cache.InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: handler, Indexers: indexers})
 }
 
@@ -298,9 +332,11 @@ func (c handling) HasSyncedChecker() cache.DoneChecker { return c.handled.HasSyn
 type Option interface{ applyTo(*options) }
 
 type options struct {
-	informer []informer.Option
-	handlers []informer.SubscriptionOption
-	resync   time.Duration
+	informer    []informer.Option
+	handlers    []informer.SubscriptionOption
+	resync      time.Duration
+	shallow     bool
+	localWrites bool
 }
 
 type optionFunc func(*options)
@@ -335,4 +371,18 @@ func WithHandlers(opts ...informer.SubscriptionOption) Option {
 // [informer.WithResync]. The default is no resync.
 func WithResync(period time.Duration) Option {
 	return optionFunc(func(o *options) { o.resync = period })
+}
+
+// WithShallowTransform says that the transform only sets fields of its object, such as the managed
+// fields to nil, and edits no map, no slice and nothing behind a pointer. It then gets the object itself
+// instead of a deep copy.
+func WithShallowTransform() Option {
+	return optionFunc(func(o *options) { o.shallow = true })
+}
+
+// WithLocalWrites lets code write to the cache after the start although the client is no test double,
+// for example in a test with a server of its own. Such a write sends no event, and the next event or
+// list of the reflector overrides it. The option has no effect on [AsSharedIndexInformer].
+func WithLocalWrites() Option {
+	return optionFunc(func(o *options) { o.localWrites = true })
 }

@@ -55,7 +55,7 @@ func NewSharedIndexInformerWithOptions(lw cache.ListerWatcher, example runtime.O
 // ObjectDescription. A transform may edit its object: it gets a copy, because the objects of such a
 // client share equal parts.
 func FromClient[L any](client reflector.Client[Object, L], options cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
-	return newUntyped(client, &hooks[Object]{copies: true}, options.ObjectDescription, options)
+	return newUntyped(client, &hooks[Object]{}, options.ObjectDescription, options)
 }
 
 // newUntyped makes an informer of objects of any kind.

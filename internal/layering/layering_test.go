@@ -33,6 +33,8 @@ var allowed = map[string][]string{
 
 	"informer/clientgo/factory": {"store", "eventqueue", "reflector", "informer", "informer/clientgo", "internal/listwatch", "internal/wire", "internal/wire/decode"},
 
+	"informer/clientgo/internal/resources": {"store", "eventqueue", "reflector", "informer", "informer/clientgo", "internal/listwatch", "internal/wire", "internal/wire/decode"},
+
 	"internal/exactjson": {},
 	"internal/masking":   {},
 
@@ -56,9 +58,13 @@ var allowed = map[string][]string{
 }
 
 // anybody may reach these, which reach none of ours but each other.
-var anybody = []string{"internal/memsize", "internal/cut", "internal/exactjson", "internal/klogging", "internal/lifecycle", "internal/masking", "internal/ownwrites", "internal/restguard", "internal/term", "reflector/answer"}
+var anybody = []string{"internal/memsize", "internal/cut", "internal/exactjson", "internal/klogging", "internal/lifecycle", "internal/masking", "internal/ownwrites", "internal/restguard", "internal/term", "internal/unannounced", "reflector/answer"}
 
 func init() {
+	for _, name := range []string{"informer/clientgo/dynamicinformer", "informer/clientgo/metadatainformer"} {
+		below := "informer/clientgo/internal/resources"
+		allowed[name] = append([]string{below}, allowed[below]...)
+	}
 	allowed["store/guard"] = []string{"store"}
 	allowed["store/decorate"] = []string{"store"}
 	allowed["store/await"] = []string{"store"}
@@ -85,7 +91,7 @@ func init() {
 
 // reaching are those that reach client-go's caches: to bridge to them, or because leader
 // election does.
-var reaching = []string{"informer/clientgo", "informer/clientgo/factory", "internal/listwatch", "controller/leader", "controller/manager"}
+var reaching = []string{"informer/clientgo", "informer/clientgo/factory", "informer/clientgo/dynamicinformer", "informer/clientgo/metadatainformer", "informer/clientgo/internal/resources", "internal/listwatch", "controller/leader", "controller/manager"}
 
 // goCommand returns the output of the go command, with the versions of go.mod.
 func goCommand(t *testing.T, arguments ...string) string {

@@ -9,6 +9,9 @@
 //	factory.StartWithContext(ctx)
 //	factory.WaitForCacheSyncWithContext(ctx)
 //
+// Packages dynamicinformer and metadatainformer beside it do the same for the dynamic and the metadata
+// client.
+//
 // # Guarantees
 //
 //   - factory-F1: Each kind has one informer, whoever asks for it and how often.
@@ -20,7 +23,7 @@
 // # Decoding
 //
 // With a *kubernetes.Clientset the informers decode the server's responses themselves, with the
-// HTTP client of the clientset, its rate limiter and its host. With any other clientset, and for
+// HTTP client of the clientset, its rate limiter, its handler of warnings and its host. With any other clientset, and for
 // kinds without namespaces in a factory with a namespace, the generated methods List and Watch
 // decode, which costs what it costs in client-go. Objects that the informers decode state their kind
 // and apiVersion, and share equal parts: see client.WithoutInterning. A transform gets a copy.
@@ -28,13 +31,14 @@
 // # What is different
 //
 // The differences of package clientgo apply. An informer that code makes itself and passes to
-// InformerFor becomes an informer of this module, with its settings, if client-go made it and it has
-// no handlers. Any other is used as it is. The kinds of API groups that client-go has only since
-// 0.37 keep client-go's informers.
+// InformerFor is used as it is, because the code may have kept it: make it with package clientgo for an
+// informer of this module. The kinds of API groups that client-go has only since 0.37 keep client-go's
+// informers.
 //
-// The generated informers of client-go have no public access to their parts, so this package reads
-// unexported fields of them. In a version of client-go that has other fields, client-go's informers
-// run, and a line of klog says so. Versions 0.36 and 0.37 are tested, and a pre-release of 0.38.
+// The generated informers of client-go have no public access to their parts, nor has a clientset to its
+// handler of warnings, so this package reads unexported fields of them. In a version of client-go that
+// has other fields, client-go's informers run, and a line of klog says so; without the handler of
+// warnings, the generated methods decode. Versions 0.36 and 0.37 are tested, and a pre-release of 0.38.
 //
 // # Concurrency
 //

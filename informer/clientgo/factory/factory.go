@@ -32,7 +32,7 @@ func NewFilteredSharedInformerFactory(client kubernetes.Interface, resync time.D
 }
 
 // NewSharedInformerFactoryWithOptions returns a factory of informers of all built-in kinds.
-func NewSharedInformerFactoryWithOptions(client kubernetes.Interface, resync time.Duration, opts ...Option) SharedInformerFactory {
+func NewSharedInformerFactoryWithOptions(client kubernetes.Interface, resync time.Duration, opts ...SharedInformerOption) SharedInformerFactory {
 	var o options
 	for _, opt := range opts {
 		opt(&o)
@@ -45,19 +45,13 @@ func NewSharedInformerFactoryWithOptions(client kubernetes.Interface, resync tim
 	}
 }
 
-// factory makes the informers. The embedded factory of client-go keeps and runs them.
+// factory makes the informers. The embedded factory of client-go keeps and runs them, and uses what the
+// caller of InformerFor made as it is: the caller may have kept it.
 type factory struct {
 	informers.SharedInformerFactory
 	client  kubernetes.Interface
 	options options
 	wire    *wire // nil if the clientset has to send the requests
-}
-
-// InformerFor is for informers that the caller makes.
-func (f *factory) InformerFor(example runtime.Object, make internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	return f.SharedInformerFactory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return replace(make(client, resync))
-	})
 }
 
 // ForResource asks another factory of client-go, which knows the type of the objects.
@@ -88,26 +82,13 @@ func (f generated) InformerFor(example runtime.Object, make internalinterfaces.N
 		if ours := f.wire.informer(theirs); ours != nil {
 			return ours
 		}
-		ours := replace(theirs)
-		if ours == theirs {
+		parts, ok := partsOf(theirs)
+		if !ok {
 			klog.Background().Info("client-go's informer is used: this library does not know its fields in this version of client-go", "type", fmt.Sprintf("%T", example))
+			return theirs
 		}
-		return ours
+		return clientgo.NewSharedIndexInformerWithOptions(parts.from, parts.example, parts.options(theirs))
 	})
-}
-
-// replace returns an informer of this module with the source and the settings of an informer of
-// client-go. It returns any other informer as it is, and one that has handlers.
-func replace(theirs cache.SharedIndexInformer) cache.SharedIndexInformer {
-	parts, ok := partsOf(theirs)
-	if !ok {
-		return theirs
-	}
-	ours := clientgo.NewSharedIndexInformerWithOptions(parts.from, parts.example, parts.options(theirs))
-	// These fail only after the start.
-	_ = ours.SetTransform(parts.transform)
-	_ = ours.SetWatchErrorHandlerWithContext(parts.failed)
-	return ours
 }
 
 type genericInformer struct {
@@ -118,9 +99,8 @@ type genericInformer struct {
 func (g genericInformer) Informer() cache.SharedIndexInformer { return g.informer }
 func (g genericInformer) Lister() cache.GenericLister         { return g.lister }
 
-// Option configures a factory of typed informers. The options are those of package informers of
-// client-go.
-type Option func(*options)
+// SharedInformerOption configures a factory. The options are those of package informers of client-go.
+type SharedInformerOption func(*options)
 
 type options struct {
 	namespace string
@@ -131,7 +111,7 @@ type options struct {
 func (o *options) add(option informers.SharedInformerOption) { o.base = append(o.base, option) }
 
 // WithNamespace limits the informers to a namespace.
-func WithNamespace(namespace string) Option {
+func WithNamespace(namespace string) SharedInformerOption {
 	return func(o *options) {
 		o.namespace = namespace
 		o.add(informers.WithNamespace(namespace))
@@ -139,7 +119,7 @@ func WithNamespace(namespace string) Option {
 }
 
 // WithTweakListOptions sets a function that edits the options of each list and watch.
-func WithTweakListOptions(tweak func(*metav1.ListOptions)) Option {
+func WithTweakListOptions(tweak func(*metav1.ListOptions)) SharedInformerOption {
 	return func(o *options) {
 		o.tweak = tweak
 		o.add(informers.WithTweakListOptions(tweak))
@@ -147,16 +127,16 @@ func WithTweakListOptions(tweak func(*metav1.ListOptions)) Option {
 }
 
 // WithTransform sets a transform of all informers. It must not change the key.
-func WithTransform(transform cache.TransformFunc) Option {
+func WithTransform(transform cache.TransformFunc) SharedInformerOption {
 	return func(o *options) { o.add(informers.WithTransform(transform)) }
 }
 
 // WithCustomResyncConfig sets the resync periods of some types.
-func WithCustomResyncConfig(periods map[metav1.Object]time.Duration) Option {
+func WithCustomResyncConfig(periods map[metav1.Object]time.Duration) SharedInformerOption {
 	return func(o *options) { o.add(informers.WithCustomResyncConfig(periods)) }
 }
 
 // WithInformerName sets the name of the informers in metrics.
-func WithInformerName(name *cache.InformerName) Option {
+func WithInformerName(name *cache.InformerName) SharedInformerOption {
 	return func(o *options) { o.add(informers.WithInformerName(name)) }
 }

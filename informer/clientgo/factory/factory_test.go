@@ -20,18 +20,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -223,63 +220,60 @@ func TestFilteredFactory(t *testing.T) {
 	})
 }
 
-// The scheduler and others register informers with selectors of their own.
-func TestInformerThatTheCallerMakes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, clientset := start(t, named("shop", "a"), named("stock", "b"))
-		f := NewSharedInformerFactoryWithOptions(clientset, 0, WithNamespace("shop"))
-		i := f.InformerFor(&corev1.ConfigMap{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-			return coreinformers.NewConfigMapInformer(client, "stock", resync, cache.Indexers{"all": func(any) ([]string, error) { return []string{"all"}, nil }})
+// A program may go on to use the informer that it made.
+func TestInformerThatTheCallerMakesIsUsedAsItIs(t *testing.T) {
+	for name, of := range clientsets {
+		t.Run(name, func(t *testing.T) {
+			_, clientset := start(t, named("shop", "a"), named("stock", "b"))
+			f := NewSharedInformerFactoryWithOptions(of(clientset), 0, WithNamespace("shop"))
+			mine := coreinformers.NewConfigMapInformer(clientset, "stock", 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+			assert.Same(t, mine, f.InformerFor(&corev1.ConfigMap{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return mine }))
+			assert.Same(t, mine.GetIndexer(), f.Core().V1().ConfigMaps().Informer().GetIndexer())
+			added := make(chan any, 1)
+			_, err := mine.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(object any) { added <- object }})
+			require.NoError(t, err)
+			own := clientgo.NewTyped(clientset.CoreV1().Secrets(""))
+			assert.Same(t, own, f.InformerFor(&corev1.Secret{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return own }))
+			run(t, f)
+			assert.True(t, mine.HasSynced())
+			assert.Equal(t, "b", (<-added).(*corev1.ConfigMap).Name)
+			assert.True(t, own.HasSynced())
 		})
-		require.IsType(t, &ours{}, i)
-		assert.Same(t, i.GetIndexer(), f.Core().V1().ConfigMaps().Informer().GetIndexer())
-		own := &struct{ cache.SharedIndexInformer }{coreinformers.NewSecretInformer(clientset, "", 0, nil)}
-		assert.Same(t, own, f.InformerFor(&corev1.Secret{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return own }))
-		run(t, f)
-		keys, err := i.GetIndexer().IndexKeys("all", "all")
-		require.NoError(t, err)
-		assert.Equal(t, []string{"stock/b"}, keys)
-	})
+	}
 }
 
-// The scheduler sets a transform on the informer that it registers.
-func TestInformerThatTheCallerMakesKeepsItsSettings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, clientset := start(t, named("shop", "a"))
-		server.Inject(reflectortest.Answer(500).On("list", "configmaps").Times(1))
-		server.Inject(reflectortest.Answer(500).On("watch", "configmaps").Times(1))
-		f := NewSharedInformerFactory(clientset, time.Second)
-		failures, resyncs := 0, 0
-		i := f.InformerFor(&corev1.ConfigMap{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-			theirs := coreinformers.NewConfigMapInformer(client, "", 2*time.Minute, nil)
-			require.NoError(t, theirs.SetTransform(func(object any) (any, error) {
-				object.(*corev1.ConfigMap).Data = map[string]string{"transformed": "yes"}
-				return object, nil
-			}))
-			require.NoError(t, theirs.SetWatchErrorHandler(func(*cache.Reflector, error) { failures++ }))
-			return theirs
+// warnings are the texts of a warning handler.
+type warnings chan string
+
+func (w warnings) HandleWarningHeader(_ int, _, text string) { w <- text }
+
+func TestWarningsGoToTheHandlerOfTheClientset(t *testing.T) {
+	for name, of := range clientsets {
+		t.Run(name, func(t *testing.T) {
+			server, _ := start(t, named("shop", "a"))
+			config := server.Config()
+			given := make(warnings, 10)
+			config.WarningHandler = given
+			config.Wrap(func(to http.RoundTripper) http.RoundTripper { return warning{to} })
+			clientset, err := kubernetes.NewForConfig(config)
+			require.NoError(t, err)
+			f := NewSharedInformerFactory(of(clientset), 0)
+			f.Core().V1().ConfigMaps().Informer()
+			run(t, f)
+			assert.Equal(t, "deprecated", <-given)
 		})
-		require.IsType(t, &ours{}, i)
-		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { resyncs++ }})
-		require.NoError(t, err)
-		run(t, f)
-		<-time.After(3 * time.Minute)
-		synctest.Wait()
-		one, _, err := i.GetIndexer().GetByKey("shop/a")
-		require.NoError(t, err)
-		assert.Equal(t, "yes", one.(*corev1.ConfigMap).Data["transformed"])
-		assert.Equal(t, 1, failures)
-		assert.Equal(t, 1, resyncs)
-	})
+	}
 }
 
-func TestInformerThatHasAHandlerIsUsedAsItIs(t *testing.T) {
-	_, clientset := start(t)
-	theirs := coreinformers.NewConfigMapInformer(clientset, "", 0, nil)
-	_, err := theirs.AddEventHandler(cache.ResourceEventHandlerFuncs{})
-	require.NoError(t, err)
-	f := NewSharedInformerFactory(clientset, 0)
-	assert.Same(t, theirs, f.InformerFor(&corev1.ConfigMap{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return theirs }))
+// warning is a transport that adds a warning to each answer.
+type warning struct{ http.RoundTripper }
+
+func (w warning) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := w.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Header.Add("Warning", `299 - "deprecated"`)
+	}
+	return response, err
 }
 
 func TestFallBackToClientGosInformerIsLogged(t *testing.T) {
@@ -414,124 +408,28 @@ func TestNameOfAFactoryIsInMetrics(t *testing.T) {
 	}
 }
 
-// byResource is a factory of dynamic or metadata informers, with the methods that client-go's
-// interfaces have in any version that is supported.
-type byResource interface {
-	Start(stop <-chan struct{})
-	StartWithContext(context.Context)
-	ForResource(schema.GroupVersionResource) informers.GenericInformer
-	WaitForCacheSync(stop <-chan struct{}) map[schema.GroupVersionResource]bool
-	Shutdown()
-}
-
-func TestFactoriesByResource(t *testing.T) {
-	selectA := func(o *metav1.ListOptions) { o.LabelSelector = "name=a" }
-	for name, scenario := range map[string]struct {
-		all, filtered func(*testing.T, *reflectortest.Server) byResource
-		object        any
-	}{
-		"dynamic": {
-			func(t *testing.T, server *reflectortest.Server) byResource {
-				return NewDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(server.Config()), 0).(byResource)
-			},
-			func(t *testing.T, server *reflectortest.Server) byResource {
-				return NewFilteredDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(server.Config()), 0, "shop", selectA).(byResource)
-			},
-			&unstructured.Unstructured{},
-		},
-		"metadata": {
-			func(t *testing.T, server *reflectortest.Server) byResource {
-				return NewMetadataSharedInformerFactory(metadata.NewForConfigOrDie(server.Config()), 0).(byResource)
-			},
-			func(t *testing.T, server *reflectortest.Server) byResource {
-				return NewFilteredMetadataSharedInformerFactory(metadata.NewForConfigOrDie(server.Config()), 0, "shop", selectA).(byResource)
-			},
-			&metav1.PartialObjectMetadata{},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server, _ := start(t, named("shop", "a"), named("shop", "b"), named("stock", "a"))
-				all, filtered := scenario.all(t, server), scenario.filtered(t, server)
-				i := all.ForResource(configMaps)
-				assert.Same(t, i.Informer(), all.ForResource(configMaps).Informer())
-				few := filtered.ForResource(configMaps)
-				stop := make(chan struct{})
-				for _, f := range []byResource{all, filtered} {
-					assert.Empty(t, f.WaitForCacheSync(stop), "not started")
-					f.Start(stop)
-					f.Start(stop)
-					assert.Equal(t, map[schema.GroupVersionResource]bool{configMaps: true}, f.WaitForCacheSync(stop))
-				}
-				assert.Len(t, i.Informer().GetIndexer().ListKeys(), 3)
-				assert.Equal(t, []string{"shop/a"}, few.Informer().GetIndexer().ListKeys())
-				one, err := i.Lister().ByNamespace("stock").Get("a")
-				require.NoError(t, err)
-				assert.IsType(t, scenario.object, one)
-				close(stop)
-				all.Shutdown()
-				filtered.Shutdown()
-				assert.True(t, i.Informer().IsStopped())
-				all.ForResource(corev1.SchemeGroupVersion.WithResource("secrets"))
-				all.Start(t.Context().Done()) // does nothing any more
-				all.StartWithContext(t.Context())
-				all.Shutdown()
-
-				again := scenario.all(t, server)
-				i = again.ForResource(configMaps)
-				ctx, cancel := context.WithCancel(t.Context())
-				again.StartWithContext(ctx)
-				assert.Equal(t, map[schema.GroupVersionResource]bool{configMaps: true}, again.WaitForCacheSync(t.Context().Done()))
-				cancel()
-				again.Shutdown()
-				assert.True(t, i.Informer().IsStopped())
-			})
-		})
-	}
-}
-
 // This test holds store-S9 for informers of factories.
 func TestInformersFollowObjectsThatChangeUnderTheirVersions(t *testing.T) {
-	for name, of := range map[string]func(*kubernetes.Clientset, *rest.Config) (cache.SharedIndexInformer, func(<-chan struct{}), func()){
-		"typed": func(clientset *kubernetes.Clientset, _ *rest.Config) (cache.SharedIndexInformer, func(<-chan struct{}), func()) {
-			f := NewSharedInformerFactory(clientset, 0)
-			return f.Core().V1().ConfigMaps().Informer(), f.Start, f.Shutdown
-		},
-		"dynamic": func(_ *kubernetes.Clientset, config *rest.Config) (cache.SharedIndexInformer, func(<-chan struct{}), func()) {
-			f := NewDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(config), 0)
-			return f.ForResource(configMaps).Informer(), f.Start, f.Shutdown
-		},
-		"metadata": func(_ *kubernetes.Clientset, config *rest.Config) (cache.SharedIndexInformer, func(<-chan struct{}), func()) {
-			f := NewMetadataSharedInformerFactory(metadata.NewForConfigOrDie(config), 0)
-			return f.ForResource(configMaps).Informer(), f.Start, f.Shutdown
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server, clientset := start(t, named("n", "a"), named("n", "b"))
-				informer, run, shutdown := of(clientset, server.Config())
-				var updated []string // by one goroutine at a time, and read when it waits
-				_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, object any) {
-					accessor, _ := meta.Accessor(object)
-					updated = append(updated, accessor.GetName()+accessor.GetAnnotations()["form"])
-				}})
-				require.NoError(t, err)
-				stop := make(chan struct{})
-				run(stop)
-				<-time.After(time.Minute)
-				for _, form := range []string{"1", "1", "2"} {
-					require.NoError(t, server.Convert("configmaps", func(object metav1.Object) {
-						if object.GetName() == "a" {
-							object.SetAnnotations(map[string]string{"form": form})
-						}
-					}))
-					<-time.After(2 * time.Minute)
+	synctest.Test(t, func(t *testing.T) {
+		server, clientset := start(t, named("n", "a"), named("n", "b"))
+		f := NewSharedInformerFactory(clientset, 0)
+		var updated []string // by one goroutine at a time, and read when it waits
+		_, err := f.Core().V1().ConfigMaps().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, object any) {
+			accessor, _ := meta.Accessor(object)
+			updated = append(updated, accessor.GetName()+accessor.GetAnnotations()["form"])
+		}})
+		require.NoError(t, err)
+		run(t, f)
+		<-time.After(time.Minute)
+		for _, form := range []string{"1", "1", "2"} {
+			require.NoError(t, server.Convert("configmaps", func(object metav1.Object) {
+				if object.GetName() == "a" {
+					object.SetAnnotations(map[string]string{"form": form})
 				}
-				synctest.Wait()
-				assert.Equal(t, []string{"a1", "a2"}, updated)
-				close(stop)
-				shutdown()
-			})
-		})
-	}
+			}))
+			<-time.After(2 * time.Minute)
+		}
+		synctest.Wait()
+		assert.Equal(t, []string{"a1", "a2"}, updated)
+	})
 }

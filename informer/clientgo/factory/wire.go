@@ -42,6 +42,9 @@ func newWire(clientset kubernetes.Interface, o options) *wire {
 	host := *core.Get().URL()
 	host.Path, host.RawQuery = strings.TrimSuffix(strings.TrimSuffix(host.Path, "/"), "/api/v1"), ""
 	w := &wire{config: &rest.Config{Host: host.String(), RateLimiter: core.GetRateLimiter()}, http: core.Client, namespace: o.namespace}
+	if !read(reflect.ValueOf(core).Elem(), "warningHandler", &w.config.WarningHandlerWithContext) {
+		return nil // the clientset may have a handler that the informers could not call
+	}
 	if o.tweak != nil {
 		w.http = restguard.Client(core.Client, func(to http.RoundTripper) http.RoundTripper { return tweaking{to, o.tweak} })
 	}
@@ -145,15 +148,12 @@ type parts struct {
 	identifier  cache.InformerNameAndResource
 	metrics     cache.InformerMetricsProvider
 	resync      time.Duration
-	transform   cache.TransformFunc
-	failed      cache.WatchErrorHandlerWithContext
 }
 
 var plain = reflect.TypeOf(cache.NewSharedIndexInformer(nil, nil, 0, nil))
 
-// partsOf returns the parts of an informer of client-go, and false for any other informer, for an
-// informer that has handlers, or if client-go's informer has no longer the fields that it has in
-// 0.36 to 0.38.
+// partsOf returns the parts of an informer of client-go, and false for any other informer, or if
+// client-go's informer has no longer the fields that it has in 0.36 to 0.38.
 func partsOf(informer cache.SharedIndexInformer) (p parts, ok bool) {
 	of := reflect.ValueOf(informer)
 	for of.Kind() == reflect.Pointer && !of.IsNil() && of.Type() != plain && of.Type().Elem().PkgPath() == plain.Elem().PkgPath() {
@@ -168,18 +168,8 @@ func partsOf(informer cache.SharedIndexInformer) (p parts, ok bool) {
 	}
 	ok = read(of.Elem(), "listerWatcher", &p.from) && read(of.Elem(), "objectType", &p.example) &&
 		read(of.Elem(), "objectDescription", &p.description) && read(of.Elem(), "identifier", &p.identifier) &&
-		read(of.Elem(), "informerMetricsProvider", &p.metrics) && read(of.Elem(), "defaultEventHandlerResyncPeriod", &p.resync) &&
-		read(of.Elem(), "transform", &p.transform) && read(of.Elem(), "watchErrorHandler", &p.failed)
-	return p, ok && p.from != nil && p.example != nil && !hasHandlers(of.Elem().FieldByName("processor"))
-}
-
-// hasHandlers reports whether handlers were added, or may have been.
-func hasHandlers(processor reflect.Value) bool {
-	if processor.Kind() != reflect.Pointer || processor.IsNil() {
-		return true
-	}
-	listeners := processor.Elem().FieldByName("listeners")
-	return listeners.Kind() != reflect.Map || listeners.Len() > 0
+		read(of.Elem(), "informerMetricsProvider", &p.metrics) && read(of.Elem(), "defaultEventHandlerResyncPeriod", &p.resync)
+	return p, ok && p.from != nil && p.example != nil
 }
 
 // read copies an unexported field.

@@ -1,0 +1,3 @@
+// Package resources has the factory of informers by resource, which packages dynamicinformer and
+// metadatainformer share.
+package resources
