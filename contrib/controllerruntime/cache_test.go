@@ -458,3 +458,29 @@ func TestListerWatcherWithoutRequests(t *testing.T) {
 	}})
 	assert.ErrorIs(t, err, errNotCaptured)
 }
+
+// A program without a manager, or with a cache beside it, calls cache.New itself.
+func TestNewCacheStandsForCacheNew(t *testing.T) {
+	for name, newCache := range map[string]func(*rest.Config, cache.Options) (cache.Cache, error){"cache.New": cache.New, "NewCache": NewCache} {
+		t.Run(name, func(t *testing.T) {
+			server := newServer(t)
+			c, err := newCache(server.Config(), cache.Options{Mapper: mapper(), DefaultNamespaces: map[string]cache.Config{"a": {}}})
+			require.NoError(t, err)
+			require.NoError(t, c.IndexField(t.Context(), &corev1.Pod{}, "name", func(o client.Object) []string { return []string{o.GetName()} }))
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- c.Start(ctx) }()
+			require.True(t, c.WaitForCacheSync(ctx))
+			var one corev1.Pod
+			require.NoError(t, c.Get(ctx, client.ObjectKey{Namespace: "a", Name: "one"}, &one))
+			var found corev1.PodList
+			require.NoError(t, c.List(ctx, &found, client.MatchingFields{"name": "one"}))
+			assert.Len(t, found.Items, 1)
+			informer, err := c.GetInformer(ctx, &corev1.Pod{})
+			require.NoError(t, err)
+			assert.True(t, informer.HasSynced())
+			cancel()
+			require.NoError(t, <-ended)
+		})
+	}
+}

@@ -59,8 +59,8 @@ var (
 )
 
 // NewCache returns a cache of controller-runtime whose informers are those of this library. Pass it
-// as ctrl.Options.NewCache or cluster.Options.NewCache. It accepts the options of cache.New. It
-// returns the errors of cache.New, or the error of an HTTP client for the config. Each call makes a
+// as ctrl.Options.NewCache or cluster.Options.NewCache, or call it instead of cache.New, whose options it
+// accepts. It returns the errors of cache.New, or the error of an HTTP client for the config. Each call makes a
 // separate cache.
 //
 // If the options have a NewInformer, the cache uses that function and nothing of this package.
