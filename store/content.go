@@ -24,14 +24,20 @@ import (
 // that the next list need not decode it. Two missing versions are no known version: then only the
 // contents count.
 
+// unannouncedHash is the hash of an entry whose state followers do not know, so that no write repeats it.
+// A field of its own would cost each entry of an interface type 16 bytes.
+const unannouncedHash = 1
+
+func sameHash(a, b uint64) bool { return a == b && a != 0 && a != unannouncedHash }
+
 // isUnchanged reports whether a write repeats what the cache holds under its key. If so, the entry
 // takes the hash of the write.
 func (tx *txn[T]) isUnchanged(w *identified[T], held *entry[T]) bool {
 	known := held.known()
-	if known != w.version {
+	if known != w.version || held.hash == unannouncedHash && !tx.unannounced {
 		return false
 	}
-	hashed := w.hash != 0 && w.hash == held.hash && known.Equal(w.version)
+	hashed := sameHash(w.hash, held.hash) && known.Equal(w.version)
 	if !hashed && !EqualContent(held.object, w.object) {
 		return false
 	}
@@ -62,7 +68,7 @@ func (e *entry[T]) repeats(earlier *entry[T]) bool {
 	if version != earlier.known() {
 		return false
 	}
-	hashed := e.hash != 0 && e.hash == earlier.hash && version.Equal(version)
+	hashed := sameHash(e.hash, earlier.hash) && version.Equal(version)
 	if !hashed && !EqualContent(earlier.object, e.object) {
 		return false
 	}

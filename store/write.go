@@ -71,7 +71,8 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 
 // WriteUnannounced makes writes in one commit that only readers see: no follower gets it, so there is no
 // event, and no version moves. The next write of a key, or the next list, replaces what it has
-// written; the change then has it as Prior. It is for the informers of package clientgo, to whose
+// written, and followers get the change even if the content is the same: they do not know it yet. The
+// change has the unannounced object as Prior. It is for the informers of package clientgo, to whose
 // caches tests write beside a reflector. Others cannot name its argument.
 func (c *Cache[T]) WriteUnannounced(_ unannounced.Writer, writes ...Write[T]) error {
 	tx, err := c.begin(nil, Watch)
@@ -84,6 +85,7 @@ func (c *Cache[T]) WriteUnannounced(_ unannounced.Writer, writes ...Write[T]) er
 	tx.mutations = c.scratch.mutations[:0]
 	for i := range writes {
 		w := c.identify(nil, &writes[i])
+		w.hash = unannouncedHash
 		tx.add(&w)
 	}
 	if len(tx.mutations) > 0 {
@@ -300,7 +302,7 @@ func (tx *txn[T]) add(w *identified[T]) {
 		tx.remove(mutation[T]{key: w.key, final: w.entry})
 		return
 	case w.action == keepHeld:
-		if held != nil {
+		if held != nil && held.hash != unannouncedHash {
 			return
 		}
 		w.err = ErrNotHeld

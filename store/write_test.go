@@ -491,3 +491,31 @@ func TestUnannouncedWritesAreSeenByReadersAlone(t *testing.T) {
 	assert.Equal(t, []string{"a", "d"}, names(c.All()))
 	assert.Equal(t, "4", c.ResourceVersion())
 }
+
+func TestWriteThatRepeatsAnUnannouncedOneIsAnnounced(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "1"), pod("", "d", "u4", "1")}, "1"))
+	rec := follow(c)
+	local := func(p *corev1.Pod, phase corev1.PodPhase) *corev1.Pod {
+		p.Status.Phase = phase
+		return p
+	}
+	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, Write[*corev1.Pod]{Type: Addition, Object: pod("", "b", "u2", "2")}))
+	require.NoError(t, c.Add(pod("", "b", "u2", "2")))
+	require.NoError(t, c.Add(pod("", "b", "u2", "2")))
+	assert.Equal(t, []string{"Modification b 2->2"}, rec.changes(), "once")
+
+	for _, phase := range []corev1.PodPhase{"one", "two"} { // with one version
+		require.NoError(t, c.WriteUnannounced(unannounced.Writer{},
+			Write[*corev1.Pod]{Type: Addition, Object: local(pod("", "a", "u1", "1"), "zero")}, Write[*corev1.Pod]{Type: Addition, Object: local(pod("", "a", "u1", "1"), phase)}))
+		a, _ := c.Get(Key{Name: "a"})
+		assert.Equal(t, phase, a.Status.Phase)
+	}
+	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, Write[*corev1.Pod]{Type: Modification, Object: pod("", "d", "u4", "1")}))
+	assert.False(t, c.Has(Key{Name: "d"}, Version{"u4", "1"}, 7))
+	batch := c.BeginBatch(c, true)
+	batch.Keep(Key{Name: "a"})
+	require.NoError(t, batch.Write(Write[*corev1.Pod]{Type: Addition, Object: pod("", "d", "u4", "1")}))
+	assert.ErrorIs(t, batch.Commit("3"), ErrNotHeld, "what a list keeps is not what is held")
+	assert.Equal(t, []string{"Modification b 2->2", "Deletion b 2", "Modification d 1->1"}, rec.changes())
+}
