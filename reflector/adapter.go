@@ -83,6 +83,9 @@ type adapter[T Object, L any] struct {
 	pointers bool
 	err      error // L is no list of T
 	double   bool  // a watch has shown that the client is a test double
+	// refused is the last watch if it cannot answer a watch-list, and may be the next one: a test may keep
+	// one watch for all requests.
+	refused *adaptedWatch[T]
 }
 
 func newAdapter[T Object, L any](of Client[T, L]) *adapter[T, L] {
@@ -211,8 +214,20 @@ func (a *adapter[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ st
 		}
 	}
 	open := &adaptedWatch[T]{watch: w}
+	if before := a.refused; before != nil {
+		a.refused = nil
+		if before.watch == w {
+			open = before
+		} else if err := before.Close(); err != nil {
+			return nil, err
+		}
+	}
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents && !open.streams(ctx) {
 		a.double = true
+		if _, own := w.(*watch.FakeWatcher); own { // without a goroutine or a tracker behind it
+			a.refused = open
+			return nil, stream.ErrDouble
+		}
 		return nil, errors.Join(stream.ErrDouble, open.Close())
 	}
 	return open, nil

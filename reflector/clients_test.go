@@ -488,3 +488,25 @@ func TestDoublesWithoutWatchListsAreNoticedAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// A test may keep one watch for all requests, which must not be stopped and loses no event.
+func TestWatchOfADoubleSurvivesTheRefusalOfAWatchList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+		w := watch.NewFake()
+		client := playing{bare{fake.NewSimpleClientset(a).CoreV1().ConfigMaps("default")}, func() watch.Interface { return w }}
+		s := store.New(store.ObjectKey[*corev1.ConfigMap])
+		r := reflector.New[*corev1.ConfigMap, *corev1.ConfigMapList](client, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- r.Run(ctx) }()
+		w.Add(paint("b", "green"))
+		<-r.Synced()
+		w.Add(paint("c", "blue"))
+		synctest.Wait()
+		assert.Equal(t, 3, s.Len())
+		cancel()
+		require.NoError(t, <-result)
+		assert.True(t, w.IsStopped())
+	})
+}
