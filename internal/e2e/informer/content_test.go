@@ -15,7 +15,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
-	"github.com/kubereflector/kubereflector/informer/clientgo/factory"
+	"github.com/kubereflector/kubereflector/informer/clientgo/dynamicinformer"
 	"github.com/kubereflector/kubereflector/informer/ondemand"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -171,7 +171,7 @@ var gaugeCaches = []struct {
 		return sharedGauges(w, name, i, run(w.T, runner(func(ctx context.Context) error { i.RunWithContext(ctx); return nil })))
 	}},
 	{name: "factory", start: func(w *gaugeWorld, name, _ string) gaugeCache {
-		f := factory.NewFilteredDynamicSharedInformerFactory(w.dynamic, 0, w.namespace, nil)
+		f := dynamicinformer.NewFilteredDynamicSharedInformerFactory(w.dynamic, 0, w.namespace, nil)
 		i := f.ForResource(gauges).Informer()
 		stop := run(w.T, runner(func(ctx context.Context) error {
 			f.Start(ctx.Done())
