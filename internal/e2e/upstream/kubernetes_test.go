@@ -92,15 +92,15 @@ func TestKubernetesControllers(t *testing.T) {
 	}
 }
 
-// kubernetes is a module with copies of packages of Kubernetes.
-type kubernetes struct {
+// kubernetesCopies is a module with copies of packages of Kubernetes.
+type kubernetesCopies struct {
 	folder string
 	source string // the folder pkg/controller
 }
 
-func newKubernetes(t *testing.T) kubernetes {
+func newKubernetes(t *testing.T) kubernetesCopies {
 	t.Helper()
-	k := kubernetes{folder: t.TempDir()}
+	k := kubernetesCopies{folder: t.TempDir()}
 	for _, name := range []string{"go.mod", "go.sum"} {
 		content, err := os.ReadFile(filepath.Join("..", "..", "controlplane", name))
 		require.NoError(t, err)
@@ -116,7 +116,7 @@ func newKubernetes(t *testing.T) kubernetes {
 }
 
 // packages returns the packages whose tests import factories.
-func (k kubernetes) packages(t *testing.T) []string {
+func (k kubernetesCopies) packages(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
 	require.NoError(t, filepath.WalkDir(k.source, func(file string, _ os.DirEntry, err error) error {
@@ -134,7 +134,7 @@ func (k kubernetes) packages(t *testing.T) []string {
 }
 
 // copy copies a package with the changed imports.
-func (k kubernetes) copy(t *testing.T, name string) {
+func (k kubernetesCopies) copy(t *testing.T, name string) {
 	t.Helper()
 	to := filepath.Join(k.folder, filepath.FromSlash(name))
 	require.NoError(t, os.MkdirAll(to, 0o755))
