@@ -58,7 +58,7 @@ func (tx *txn[T]) isUnchanged(w *identified[T], held *entry[T]) bool {
 
 // hasContent reports whether an entry has a known version and the content with a hash.
 func (e *entry[T]) hasContent(version Version, hash uint64) bool {
-	return e != nil && hash != 0 && e.hash == hash && e.known().Equal(version)
+	return e != nil && sameHash(e.hash, hash) && e.known().Equal(version)
 }
 
 // repeats reports whether an entry repeats an earlier one, which the same commit stored. It then

@@ -748,7 +748,7 @@ var mutants = []mutant{{
 }, {
 	name:  "store: an unannounced write moves the version",
 	file:  "store/write.go",
-	text:  "tx.at, tx.unannounced = new(progress), true",
+	text:  "tx.progress, tx.unannounced = new(progress), true",
 	with:  "tx.unannounced = true",
 	tests: []string{"./store"},
 }, {
@@ -808,7 +808,7 @@ var mutants = []mutant{{
 }, {
 	name:  "store: an object of a held version is not decoded",
 	file:  "store/content.go",
-	text:  "return e != nil && hash != 0 && e.hash == hash && e.known().Equal(version)",
+	text:  "return e != nil && sameHash(e.hash, hash) && e.known().Equal(version)",
 	with:  "return e != nil && e.known().Equal(version)",
 	tests: []string{"./store", "./reflector", "./informer"},
 }, {
