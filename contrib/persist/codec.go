@@ -2,14 +2,17 @@ package persist
 
 import (
 	"encoding/binary"
-	"errors"
+	"hash/crc32"
+	"io"
 	"reflect"
 	goruntime "runtime"
 
 	"github.com/kubereflector/kubereflector/internal/exactjson"
+	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -36,13 +39,7 @@ func JSON[T any]() Codec[T] {
 
 // untypedCodec is JSON for objects without a Go type. Their own methods cannot decode an object
 // without a kind, such as an item of a list.
-type untypedCodec[T any] struct{}
-
-func (untypedCodec[T]) Name() string { return "json" }
-
-func (untypedCodec[T]) Encode(object T) ([]byte, error) {
-	return exactjson.Append(nil, object)
-}
+type untypedCodec[T any] struct{ jsonCodec[T] }
 
 func (untypedCodec[T]) Decode(data []byte) (object T, err error) {
 	var content map[string]any
@@ -58,10 +55,8 @@ func (jsonCodec[T]) Name() string { return "json" }
 
 func (jsonCodec[T]) Encode(object T) ([]byte, error) { return exactjson.Append(nil, object) }
 
-func (jsonCodec[T]) Decode(data []byte) (T, error) {
-	var object T
-	err := utiljson.Unmarshal(data, &object)
-	return object, err
+func (jsonCodec[T]) Decode(data []byte) (object T, err error) {
+	return object, utiljson.Unmarshal(data, &object)
 }
 
 // message is a type of k8s.io/api that has protobuf methods.
@@ -109,23 +104,20 @@ func (protobufCodec[T]) Encode(object T) ([]byte, error) {
 	return append(data, body...), nil
 }
 
-func (protobufCodec[T]) Decode(data []byte) (T, error) {
-	object := reflect.New(reflect.TypeFor[T]().Elem()).Interface()
-	m := object.(message)
+func (protobufCodec[T]) Decode(data []byte) (object T, err error) {
+	m := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(message)
 	version, data, ok := cutString(data)
 	kind, data, ok2 := cutString(data)
 	if !ok || !ok2 {
-		var none T
-		return none, errShort
+		return object, io.ErrUnexpectedEOF
 	}
 	if err := m.Unmarshal(data); err != nil {
-		var none T
-		return none, err
+		return object, err
 	}
 	if version != "" || kind != "" {
 		m.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(version, kind))
 	}
-	return object.(T), nil
+	return m.(T), nil
 }
 
 // defaultCodec is protobuf if T supports it, and else JSON.
@@ -138,8 +130,6 @@ func defaultCodec[T any]() (Codec[T], error) {
 	}
 	return JSON[T](), nil
 }
-
-var errShort = errors.New("too short")
 
 // appendString appends a string with its length.
 func appendString(data []byte, s string) []byte {
@@ -154,4 +144,97 @@ func cutString(data []byte) (s string, rest []byte, ok bool) {
 	}
 	data = data[width:]
 	return string(data[:n]), data[n:], true
+}
+
+// MaxKeyLength is the largest total length in bytes of the cluster, namespace and name of an
+// object.
+const MaxKeyLength = 8192
+
+// keyBytes returns the encoding of a key in the file. It keeps the order of [store.Key.Compare].
+// Each part ends with the bytes 0 1; a 0 inside a part becomes 0 255.
+func keyBytes(key store.Key) []byte {
+	b := make([]byte, 0, len(key.Cluster)+len(key.Namespace)+len(key.Name)+6)
+	for _, part := range [...]string{key.Cluster, key.Namespace, key.Name} {
+		for i := range len(part) {
+			if b = append(b, part[i]); part[i] == 0 {
+				b = append(b, 255)
+			}
+		}
+		b = append(b, 0, 1)
+	}
+	return b
+}
+
+// keyOfBytes is the reverse of keyBytes.
+func keyOfBytes(b []byte) (key store.Key, ok bool) {
+	for _, part := range [...]*string{&key.Cluster, &key.Namespace, &key.Name} {
+		var text []byte
+		for {
+			if len(b) == 0 {
+				return key, false
+			}
+			c := b[0]
+			b = b[1:]
+			if c != 0 {
+				text = append(text, c)
+				continue
+			}
+			if len(b) == 0 {
+				return key, false
+			}
+			end := b[0] == 1
+			b = b[1:]
+			if end {
+				break
+			}
+			text = append(text, 0)
+		}
+		*part = string(text)
+	}
+	return key, len(b) == 0
+}
+
+// castagnoli has hardware support.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum returns the checksum of a record with its key.
+func checksum(key, content []byte) uint32 {
+	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, content)
+}
+
+// seal prepends the checksum to the content of a record.
+func seal(key, content []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(content)), checksum(key, content)), content...)
+}
+
+// unseal verifies a record, and returns its content and its checksum.
+func unseal(key, sealed []byte) (content []byte, sum uint32, ok bool) {
+	if len(sealed) < 4 {
+		return nil, 0, false
+	}
+	sum = binary.BigEndian.Uint32(sealed)
+	return sealed[4:], sum, sum == checksum(key, sealed[4:])
+}
+
+// sumOf returns the checksum that a record contains.
+func sumOf(sealed []byte) uint32 {
+	if len(sealed) < 4 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(sealed)
+}
+
+// content returns the content of an object's record: the version and the encoded object.
+func content(version store.Version, encoded []byte) []byte {
+	b := make([]byte, 0, len(encoded)+len(version.UID)+len(version.ResourceVersion)+4)
+	b = appendString(b, string(version.UID))
+	b = appendString(b, version.ResourceVersion)
+	return append(b, encoded...)
+}
+
+// contents is the inverse of content.
+func contents(b []byte) (version store.Version, encoded []byte, ok bool) {
+	uid, b, ok := cutString(b)
+	resourceVersion, b, ok2 := cutString(b)
+	return store.Version{UID: types.UID(uid), ResourceVersion: resourceVersion}, b, ok && ok2
 }

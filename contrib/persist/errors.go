@@ -103,3 +103,26 @@ func (e *MismatchError) Error() string {
 
 // Unwrap returns ErrMismatch.
 func (e *MismatchError) Unwrap() error { return ErrMismatch }
+
+// EncodeError names the objects that a transaction could not encode. Their current state is in the
+// store, but not in the file. The transaction wrote all other objects.
+type EncodeError struct {
+	// Key is the first key in order, and Err the error of its codec.
+	Key store.Key
+	Err error
+
+	// More is the number of the other objects.
+	More int
+}
+
+// Error names the first object, and counts the others.
+func (e *EncodeError) Error() string {
+	and := ""
+	if e.More > 0 {
+		and = fmt.Sprintf(" and %d others", e.More)
+	}
+	return fmt.Sprintf("encode %q%s: %v; the next process lists them", e.Key, and, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *EncodeError) Unwrap() error { return e.Err }

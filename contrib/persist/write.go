@@ -8,10 +8,9 @@ import (
 	"slices"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/store"
+	bolt "go.etcd.io/bbolt"
 )
 
 // note records a commit for the next transaction. It runs under the lock of the cache's writer.
@@ -31,7 +30,7 @@ func (s *Store[T]) note(commit *store.Commit[T]) {
 	}
 	s.progress.version = commit.ResourceVersion
 	if commit.Partition != nil {
-		s.setScope(scope, version)
+		s.progress.scopes[scope] = version
 	} else if len(s.progress.scopes) > 0 {
 		// A Drop may have dropped some.
 		maps.DeleteFunc(s.progress.scopes, func(scope store.Scope, _ string) bool {
@@ -103,11 +102,15 @@ const maxRetry = time.Minute
 // reflector.ErrRunning if another Run is active, and [ErrClosed] after Close. It may be called again.
 func (s *Store[T]) Run(ctx context.Context) error {
 	s.mu.Lock()
-	if err := s.startLocked(); err != nil {
-		s.mu.Unlock()
-		return err
-	}
+	closed, running := s.closed, s.running
+	s.running = s.running || !closed
 	s.mu.Unlock()
+	switch {
+	case closed:
+		return ErrClosed
+	case running:
+		return lifecycle.AlreadyRunning("store of " + s.path)
+	}
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -126,17 +129,6 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	if err := s.flush(true); !errors.Is(err, ErrClosed) {
 		return err
 	}
-	return nil
-}
-
-func (s *Store[T]) startLocked() error {
-	switch {
-	case s.closed:
-		return ErrClosed
-	case s.running:
-		return lifecycle.AlreadyRunning("store of " + s.path)
-	}
-	s.running = true
 	return nil
 }
 
@@ -181,16 +173,9 @@ func (s *Store[T]) await(ctx context.Context, pause time.Duration) bool {
 func (s *Store[T]) Flush() error {
 	// Readers see a commit before its followers receive it. Follow waits for the writer of the
 	// cache, so the store's own follower has noted the commit after this call.
-	s.cache.Follow(nobody[T]{})()
+	s.cache.Follow(follower[T]{func(*store.Commit[T]) {}})()
 	return s.flush(true)
 }
-
-// nobody is a follower without an effect.
-type nobody[T any] struct{}
-
-func (nobody[T]) Start(*store.Snapshot[T]) {}
-
-func (nobody[T]) Commit(*store.Commit[T]) {}
 
 // flush writes the pending changes, and reports a failure to the error handler.
 func (s *Store[T]) flush(all bool) error {
@@ -236,7 +221,7 @@ func (s *Store[T]) transact(all bool) (err error) {
 		s.pending = again.followedBy(s.pending)
 	}
 	batch := s.pending
-	batch.progress = s.progress.clone()
+	batch.progress = progress{s.progress.version, maps.Clone(s.progress.scopes)}
 	s.flight, s.pending = batch, pending[T]{}
 	s.mu.Unlock()
 
@@ -345,4 +330,83 @@ func (s *Store[T]) Close() error {
 	}
 	s.wakeLocked()
 	return err
+}
+
+// pending has the changes for one transaction: the latest state of each object that whole commits
+// changed since the last transaction. The zero pending is empty.
+type pending[T any] struct {
+	changes map[store.Key]change[T]
+	// progress has the versions after the last of the commits.
+	progress progress
+	// commits is the number of commits, and weight the number of their changes. since is the time
+	// of the first; zero if there is none.
+	commits int
+	weight  int
+	since   time.Time
+}
+
+// change is the new state of one object.
+type change[T any] struct {
+	object  T
+	version store.Version
+	gone    bool
+	// fresh is true if the file, after all earlier writes, has no record under the key. If the
+	// object is deleted again, there is nothing to write.
+	fresh bool
+}
+
+// progress has the resource versions of a cache and of its partitions.
+type progress struct {
+	version string
+	scopes  map[store.Scope]string
+}
+
+// list returns the scopes in order.
+func (p progress) list() []scopeState {
+	var all []scopeState
+	for scope, version := range p.scopes {
+		all = append(all, scopeState{Cluster: scope.Cluster, Namespace: scope.Namespace, Version: version})
+	}
+	slices.SortFunc(all, func(a, b scopeState) int {
+		return store.Key{Cluster: a.Cluster, Namespace: a.Namespace}.Compare(store.Key{Cluster: b.Cluster, Namespace: b.Namespace})
+	})
+	return all
+}
+
+// add records one change of a commit.
+func (p *pending[T]) add(c *store.Change[T]) {
+	p.weight++
+	one := change[T]{version: c.Version, gone: c.Type == store.Deletion, fresh: c.Type == store.Addition}
+	if !one.gone {
+		one.object = c.Object
+	}
+	p.put(c.Key, one)
+}
+
+func (p *pending[T]) put(key store.Key, later change[T]) {
+	if p.changes == nil {
+		p.changes = make(map[store.Key]change[T])
+	}
+	if before, ok := p.changes[key]; ok {
+		later.fresh = before.fresh
+		if later.fresh && later.gone {
+			delete(p.changes, key)
+			return
+		}
+	}
+	p.changes[key] = later
+}
+
+// followedBy merges later changes into p. It reuses the memory of both.
+func (p pending[T]) followedBy(later pending[T]) pending[T] {
+	for key, c := range later.changes {
+		p.put(key, c)
+	}
+	p.progress = later.progress
+	p.commits += later.commits
+	p.weight += later.weight
+	if p.since.IsZero() {
+		p.since = later.since
+	}
+	return p
 }

@@ -130,7 +130,7 @@ func TestFlushWritesWhatCanBeRead(t *testing.T) {
 	s := open(t, path)
 	require.NoError(t, s.Replace(nil, "1"))
 	s.stop()
-	s.stop = s.cache.Follow(late{follower[*object]{s}})
+	s.stop = s.cache.Follow(late{follower[*object]{s.note}})
 	added := make(chan error, 1)
 	go func() { added <- s.Add(storetest.New("n", "a", "1", "5")) }()
 	for s.ResourceVersion() != "5" { // visible before the followers receive the commit
