@@ -32,7 +32,8 @@ func formOf[T any]() (form[T], error) {
 		return nil, fmt.Errorf("%w: not %s", ErrNoStruct, t)
 	}
 	if t == reflect.TypeFor[*unstructured.Unstructured]() {
-		return newUntypedForm[T]()
+		fields, err := newJSONForm[*untyped]()
+		return untypedForm[T]{fields}, err
 	}
 	if generated(t) {
 		return generatedForm[T]{t.Elem()}, nil
@@ -141,25 +142,20 @@ func (f *jsonForm[T]) parse(data []byte) (T, error) {
 
 // untypedForm is JSON for objects without a Go type. Their own methods need a kind, which an item
 // of a list may not have.
-type untypedForm[T any] struct{ of *jsonForm[*untyped] }
+type untypedForm[T any] struct{ fields *jsonForm[*untyped] }
 
 type untyped struct {
 	Object map[string]any `json:"object"`
 }
 
-func newUntypedForm[T any]() (untypedForm[T], error) {
-	of, err := newJSONForm[*untyped]()
-	return untypedForm[T]{of}, err
-}
-
 func (untypedForm[T]) trusted() bool { return false }
 
 func (f untypedForm[T]) append(into []byte, object T) ([]byte, error) {
-	return f.of.append(into, &untyped{any(object).(*unstructured.Unstructured).Object})
+	return f.fields.append(into, &untyped{any(object).(*unstructured.Unstructured).Object})
 }
 
 func (f untypedForm[T]) parse(data []byte) (object T, err error) {
-	parsed, err := f.of.parse(data)
+	parsed, err := f.fields.parse(data)
 	if err != nil {
 		return object, err
 	}

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"iter"
 	"math/rand/v2"
+	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // learner samples packed objects, and makes dictionaries of the sample.
@@ -38,8 +40,6 @@ const (
 	// gain is the part of the packed size that a new dictionary must save.
 	gain = 0.1
 )
-
-func (l *learner[T]) begin() { l.random, l.look = rand.New(rand.NewPCG(1, 2)), firstLook }
 
 // observe samples an encoded object. Sometimes it learns, and returns a coder if that coder packs
 // better than the current one.
@@ -94,7 +94,8 @@ func (l *learner[T]) learn(p *Packer[T]) *coder[T] {
 	if float64(after) > (1-gain)*float64(before) {
 		return nil
 	}
-	p.adopt(candidate)
+	p.dictionaries.Add(1) // while objects refer to it
+	runtime.AddCleanup(candidate.dictionary, func(n *atomic.Int32) { n.Add(-1) }, p.dictionaries)
 	return candidate
 }
 

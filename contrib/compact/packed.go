@@ -2,6 +2,9 @@ package compact
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
 	"sync/atomic"
 	"unsafe"
 
@@ -103,7 +106,10 @@ func (p *Packed[T]) MemorySize() int64 {
 //
 // It panics with a [*DecodeError] if it cannot decode the object: see [Packed.Decode].
 func (p *Packed[T]) Object() T {
-	object, err := p.object(true)
+	return must(p.object(true))
+}
+
+func must[T any](object T, err error) T {
 	if err != nil {
 		panic(err)
 	}
@@ -156,3 +162,52 @@ func Key[T any](p *Packed[T]) (store.Key, error) {
 	}
 	return key, err
 }
+
+// Objects decodes the objects of an iteration over packed objects, such as an iteration of an index
+// or of a snapshot:
+//
+//	for key, pod := range compact.Objects(byNode.Get("node-1")) { ... }
+//
+// It does not keep the objects decoded. It panics as [Packed.Object] does.
+func Objects[T any](walk iter.Seq2[store.Key, *Packed[T]]) iter.Seq2[store.Key, T] {
+	return func(yield func(store.Key, T) bool) {
+		for key, packed := range walk {
+			if !yield(key, must(packed.object(false))) {
+				return
+			}
+		}
+	}
+}
+
+// By turns an index function of objects into an index function of packed objects, for
+// [store.AddIndex]:
+//
+//	byNode, err := store.AddIndex(pods.Cache(), "node", compact.By(func(pod *corev1.Pod) []string { ... }))
+//
+// The cache runs the function when an object is written. A [Store] still has the written object
+// then, and decodes nothing.
+func By[T, I any](fn func(T) []I) func(*Packed[T]) []I {
+	if fn == nil {
+		return nil
+	}
+	return func(packed *Packed[T]) []I { return fn(must(packed.object(false))) }
+}
+
+// ErrNoStruct means that T is no pointer to a struct.
+var ErrNoStruct = errors.New("only pointers to structs can be packed")
+
+// DecodeError says that a packed object cannot be decoded. [Packer.Pack] decodes each object in
+// JSON once, and rejects it with this error if that fails. It relies on generated methods.
+type DecodeError struct {
+	// Key is the key of the object.
+	Key store.Key
+	Err error
+}
+
+// Error names the object and the cause.
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("decode packed object %q: %v", e.Key, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *DecodeError) Unwrap() error { return e.Err }

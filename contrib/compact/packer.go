@@ -3,10 +3,11 @@ package compact
 import (
 	"errors"
 	"fmt"
-	"runtime"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -51,18 +52,17 @@ func NewPacker[T any](keyOf store.KeyFunc[T], opts ...Option) *Packer[T] {
 		opt.apply(&o)
 	}
 	p := &Packer[T]{keyOf: keyOf, dictionaries: new(atomic.Int32)}
+	p.learner.random, p.learner.look = rand.New(rand.NewPCG(1, 2)), firstLook
 	p.recent.limit = o.recent
 	p.scratch.New = func() any { return new(scratch) }
-	p.learner.begin()
 	p.form, p.failure = formOf[T]()
 	if p.failure == nil && keyOf == nil {
 		p.failure = errors.New("there is no KeyFunc: pass one, such as store.ObjectKey")
 	}
 	if p.failure == nil {
 		var first *coder[T]
-		if first, p.failure = newCoder(p, nil); p.failure == nil {
-			p.current.Store(first)
-		}
+		first, p.failure = newCoder(p, nil)
+		p.current.Store(first)
 	}
 	return p
 }
@@ -106,12 +106,6 @@ func (p *Packer[T]) pack(object T) (*Packed[T], error) {
 	return packed, nil
 }
 
-// adopt counts the dictionary of a coder while objects refer to it.
-func (p *Packer[T]) adopt(c *coder[T]) {
-	p.dictionaries.Add(1)
-	runtime.AddCleanup(c.dictionary, func(n *atomic.Int32) { n.Add(-1) }, p.dictionaries)
-}
-
 // recovering turns a panic in a user's or a generated function into an error.
 func recovering[R any](do func() (R, error)) (result R, err error) {
 	defer func() {
@@ -121,4 +115,73 @@ func recovering[R any](do func() (R, error)) (result R, err error) {
 		}
 	}()
 	return do()
+}
+
+// dictionary has common parts of objects, and a decoder for the objects that were packed with it.
+// Each packed object refers to its dictionary. The garbage collector frees a dictionary with the
+// last of its objects.
+type dictionary[T any] struct {
+	packer  *Packer[T]
+	decoder *zstd.Decoder
+}
+
+// dictionaryID is the id of every dictionary: an object refers to its dictionary directly.
+const dictionaryID = 1
+
+// window is how far back in an object a match can be. Larger windows make encoders larger.
+const window = 128 << 10
+
+// unpack returns the object of a frame.
+func (d *dictionary[T]) unpack(frame string) (T, error) {
+	scratch := d.packer.scratch.Get().(*scratch)
+	defer d.packer.scratch.Put(scratch)
+	scratch.frame = append(scratch.frame[:0], frame...)
+	var err error
+	scratch.plain, err = d.decoder.DecodeAll(scratch.frame, scratch.plain[:0])
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer scratch.trim()
+	return recovering(func() (T, error) { return d.packer.form.parse(scratch.plain) })
+}
+
+// scratch is memory for one object.
+type scratch struct{ plain, frame []byte }
+
+// trim frees the memory of an unusually large object.
+func (s *scratch) trim() {
+	const usual = 1 << 20
+	if cap(s.plain) > usual {
+		s.plain = nil
+	}
+	if cap(s.frame) > usual {
+		s.frame = nil
+	}
+}
+
+// coder packs with one dictionary.
+type coder[T any] struct {
+	dictionary *dictionary[T]
+	encoder    *zstd.Encoder
+}
+
+// newCoder returns a coder for a dictionary, which may be empty. The encoder is large, so only the
+// newest dictionary has one.
+func newCoder[T any](packer *Packer[T], content []byte) (*coder[T], error) {
+	decoding := []zstd.DOption{zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true)}
+	encoding := []zstd.EOption{
+		zstd.WithEncoderLevel(zstd.SpeedFastest), // with a dictionary, the other levels save 2%
+		zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true),
+	}
+	if len(content) > 0 {
+		decoding = append(decoding, zstd.WithDecoderDictRaw(dictionaryID, content))
+		encoding = append(encoding, zstd.WithEncoderDictRaw(dictionaryID, content))
+	}
+	decoder, err := zstd.NewReader(nil, decoding...)
+	if err != nil {
+		return nil, err
+	}
+	encoder, err := zstd.NewWriter(nil, encoding...)
+	return &coder[T]{&dictionary[T]{packer, decoder}, encoder}, err
 }
