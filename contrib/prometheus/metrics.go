@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,12 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/store"
 	prom "github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 const namespace = "kubereflector"
@@ -145,7 +151,7 @@ func Add[T any](m *Metrics, i *informer.Informer[T]) (remove func()) {
 	name := unique(label(i.Name()), func(name string) bool {
 		return slices.ContainsFunc(m.sources, func(s *source) bool { return s.name == name })
 	})
-	stop := i.Follow(newCounts[T](m, name))
+	stop := i.Follow(&counts[T]{all: m.events, lag: m.lag.WithLabelValues(name), name: name, known: map[kind]prom.Counter{}})
 	show := &shown[T]{name: name, informer: i}
 	added := &source{name: name, label: label(i.Name()), collect: show.collect, names: show.addNames}
 	m.sources = append(slices.Clone(m.sources), added)
@@ -168,11 +174,15 @@ func (m *Metrics) deleteLocked(s *source) {
 	if slices.ContainsFunc(m.sources, func(other *source) bool { return other.label == s.label }) {
 		return
 	}
-	of := prom.Labels{"informer": s.label}
-	m.lists.DeletePartialMatch(of)
-	m.listed.DeletePartialMatch(of)
-	m.watches.DeletePartialMatch(of)
-	m.forgetAll(s.label)
+	labels := prom.Labels{"informer": s.label}
+	m.lists.DeletePartialMatch(labels)
+	m.listed.DeletePartialMatch(labels)
+	m.watches.DeletePartialMatch(labels)
+	for key := range m.subscribers.known.Range {
+		if one := key.(subscriber); one.informer == s.label {
+			m.forget(one)
+		}
+	}
 }
 
 // label returns a name as a valid label. Prometheus' client panics for a label that is not UTF-8.
@@ -189,29 +199,29 @@ func unique(name string, taken func(string) bool) string {
 
 // observer measures the operations of one informer.
 type observer struct {
-	of   *Metrics
+	*Metrics
 	name string
 }
 
 // Listed implements [reflector.Observer].
 func (o observer) Listed(list reflector.ListDone) {
-	o.of.lists.WithLabelValues(o.name, reasonOf(list.Err), strconv.FormatBool(list.Streamed)).Observe(list.Took.Seconds())
+	o.lists.WithLabelValues(o.name, reasonOf(list.Err), strconv.FormatBool(list.Streamed)).Observe(list.Took.Seconds())
 	if list.Err == nil {
-		o.of.listed.WithLabelValues(o.name).Set(float64(list.Objects))
+		o.listed.WithLabelValues(o.name).Set(float64(list.Objects))
 	}
 }
 
 // Watched implements [reflector.Observer].
 func (o observer) Watched(watch reflector.WatchDone) {
-	o.of.watches.WithLabelValues(o.name, reasonOf(watch.Err)).Observe(watch.Lasted.Seconds())
+	o.watches.WithLabelValues(o.name, reasonOf(watch.Err)).Observe(watch.Lasted.Seconds())
 }
 
 // Handling implements [informer.Observer].
 func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
-	of, began, name := o.of, time.Now(), subscriber{o.name, label(call.Subscription)} // so the closure does not hold the whole call
+	began, name := time.Now(), subscriber{o.name, label(call.Subscription)} // so the closure does not hold the whole call
 	return ctx, func(err error) {
 		took := time.Since(began)
-		of.observerOf(name, resultOf(err)).Observe(took.Seconds())
+		o.observerOf(name, resultOf(err)).Observe(took.Seconds())
 	}
 }
 
@@ -225,4 +235,103 @@ func resultOf(err error) measure {
 		return givenUp
 	}
 	return failed
+}
+
+// reasonOf returns the kind of a failure as a label value. There are few of them.
+func reasonOf(err error) string {
+	wrong, isProtocol := errors.AsType[*reflector.ProtocolError](err)
+	_, isNet := errors.AsType[net.Error](err)
+	switch {
+	case err == nil:
+		return "ok"
+	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
+		return "expired"
+	case apierrors.IsTooManyRequests(err):
+		return "throttled"
+	case apierrors.IsForbidden(err):
+		return "forbidden"
+	case apierrors.IsUnauthorized(err):
+		return "unauthorized"
+	case apierrors.IsNotFound(err):
+		return "not_found"
+	case apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err),
+		isProtocol && (wrong.Reason == "NoAnswer" || wrong.Reason == "SilentWatch"):
+		return "timeout"
+	case errors.Is(err, client.ErrMalformed) || errors.Is(err, client.ErrTooLarge) || errors.Is(err, client.ErrContentType):
+		return "malformed"
+	case errors.Is(err, client.ErrTruncated) || utilnet.IsProbableEOF(err):
+		return "cut_off"
+	case errors.As(err, new(apierrors.APIStatus)):
+		return "server"
+	case isNet, utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err):
+		return "connection"
+	}
+	return "other"
+}
+
+// counts counts the changes of a cache, and measures their lag.
+type counts[T any] struct {
+	all  *prom.CounterVec
+	lag  prom.Observer
+	name string
+	// known caches the counters, so that a change needs no lookup by labels.
+	known map[kind]prom.Counter
+}
+
+// kind groups changes for counting.
+type kind struct {
+	change store.ChangeType
+	origin store.Origin
+}
+
+// Start implements [store.Follower].
+func (c *counts[T]) Start(*store.Snapshot[T]) {}
+
+// Commit implements [store.Follower].
+func (c *counts[T]) Commit(commit *store.Commit[T]) {
+	for i := range commit.Changes {
+		change := &commit.Changes[i]
+		k := kind{change.Type, commit.Origin}
+		counter := c.known[k]
+		if counter == nil {
+			counter = c.all.WithLabelValues(c.name, k.change.String(), k.origin.String())
+			c.known[k] = counter
+		}
+		counter.Inc()
+		if commit.Origin == store.Watch && change.Type != store.Deletion {
+			if written := writtenAt(change.Object); !written.IsZero() {
+				c.lag.Observe(max(time.Since(written), 0).Seconds())
+			}
+		}
+	}
+}
+
+// writtenAt returns the time of the last write of an object, from its managed fields, in whole
+// seconds of the server's clock. A pending deletion has no managed field; writtenAt derives its
+// time from the deletion timestamp. It skips objects without Go fields for their metadata: that
+// would take too long while the cache is written.
+func writtenAt(object any) (last time.Time) {
+	accessor, ok := object.(metav1.ObjectMetaAccessor)
+	if !ok {
+		return last
+	}
+	meta, ok := accessor.GetObjectMeta().(*metav1.ObjectMeta)
+	if !ok {
+		return last
+	}
+	for i := range meta.ManagedFields {
+		if at := meta.ManagedFields[i].Time; at != nil && at.After(last) {
+			last = at.Time
+		}
+	}
+	if at := meta.DeletionTimestamp; at != nil && !last.IsZero() {
+		var grace int64
+		if meta.DeletionGracePeriodSeconds != nil {
+			grace = *meta.DeletionGracePeriodSeconds
+		}
+		if asked := at.Add(-time.Duration(grace) * time.Second); asked.After(last) {
+			last = asked
+		}
+	}
+	return last
 }

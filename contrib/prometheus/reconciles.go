@@ -14,7 +14,7 @@ import (
 // ReconcilerOptions returns options for a reconciler. They measure its calls, and how long its keys
 // wait, under its name.
 func (m *Metrics) ReconcilerOptions() []reconcile.Option {
-	return []reconcile.Option{reconcile.WithObserver(reconciles{m})}
+	return []reconcile.Option{reconcile.WithObserver(reconcilerObserver{m})}
 }
 
 // AddReconciler shows the queue of a [reconcile.Reconciler] until remove is called. If another
@@ -48,33 +48,27 @@ func (q *queue) collect(to chan<- prom.Metric) {
 	collect(to, &stats, func(m *queueMetric) *prom.Desc { return m.reconciler }, q.name)
 }
 
-// reconciles measures the calls of reconcile functions.
-type reconciles struct{ of *Metrics }
+// reconcilerObserver measures the calls of reconcile functions.
+type reconcilerObserver struct{ *Metrics }
 
-var _ reconcile.Observer = reconciles{}
+var _ reconcile.Observer = reconcilerObserver{}
 
 // Triggered implements [reconcile.Observer].
-func (reconciles) Triggered(context.Context, reconcile.Trigger) {}
+func (reconcilerObserver) Triggered(context.Context, reconcile.Trigger) {}
 
 // Reconciling implements [reconcile.Observer].
-func (r reconciles) Reconciling(ctx context.Context, call reconcile.Call) (context.Context, func(reconcile.Result, error)) {
+func (r reconcilerObserver) Reconciling(ctx context.Context, call reconcile.Call) (context.Context, func(reconcile.Result, error)) {
 	name := label(call.Reconciler)
-	r.begin(name)
-	r.of.keyWaits.WithLabelValues(name).Observe(call.Waited.Seconds())
+	// Otherwise rate() would miss the first failure, which creates its counter.
+	if _, known := r.reconcilers.LoadOrStore(name, nil); !known {
+		for _, result := range []string{"ok", "requeue_after", "error", "permanent", "panic"} {
+			r.reconciles.WithLabelValues(name, result)
+		}
+	}
+	r.keyWaits.WithLabelValues(name).Observe(call.Waited.Seconds())
 	began := time.Now()
 	return ctx, func(result reconcile.Result, err error) {
-		r.of.reconciles.WithLabelValues(name, reconciledAs(result, err)).Observe(time.Since(began).Seconds())
-	}
-}
-
-// begin creates the counters of every result with 0 at the first call of a reconciler. Otherwise
-// rate() would miss the first failure, which creates its counter.
-func (r reconciles) begin(name string) {
-	if _, known := r.of.reconcilers.LoadOrStore(name, nil); known {
-		return
-	}
-	for _, result := range []string{"ok", "requeue_after", "error", "permanent", "panic"} {
-		r.of.reconciles.WithLabelValues(name, result)
+		r.reconciles.WithLabelValues(name, reconciledAs(result, err)).Observe(time.Since(began).Seconds())
 	}
 }
 

@@ -96,17 +96,14 @@ func (s *shown[T]) collect(to chan<- prom.Metric) {
 	if n, err := strconv.ParseUint(i.Cache().ResourceVersion(), 10, 64); err == nil {
 		gauge(version, float64(n))
 	}
+	isSynced := false
 	select {
 	case <-i.Synced():
-		gauge(synced, 1)
+		isSynced = true
 	default:
-		gauge(synced, 0)
 	}
-	if i.Ready() == nil {
-		gauge(ready, 1)
-	} else {
-		gauge(ready, 0)
-	}
+	gauge(synced, float64(count(isSynced)))
+	gauge(ready, float64(count(i.Ready() == nil)))
 	in := map[reflector.Phase]float64{}
 	var heard bool
 	var silent, without time.Duration

@@ -11,10 +11,6 @@ import (
 // subscriber has the labels of a subscriber's series.
 type subscriber struct{ informer, name string }
 
-func (s subscriber) labels() prom.Labels {
-	return prom.Labels{"informer": s.informer, "subscriber": s.name}
-}
-
 // measure is one measurement of a subscriber.
 type measure uint8
 
@@ -66,85 +62,43 @@ func (m *Metrics) observerOf(of subscriber, what measure) prom.Observer {
 	return o
 }
 
-// gone returns the closed subscribers. there returns the names of an informer's open subscribers,
-// and false for an unknown informer.
-func (s *subscribers) gone(there func(informer string) (names map[string]bool, known bool)) (gone []subscriber) {
-	var all []subscriber
-	for key := range s.known.Range {
-		all = append(all, key.(subscriber))
-	}
-	for _, one := range all {
-		// Read the names after known: a subscriber with series is then either open or closed.
-		if names, known := there(one.informer); known && !names[one.name] {
-			gone = append(gone, one)
-		}
-	}
-	return gone
-}
-
 // forget deletes the series of a subscriber.
 func (m *Metrics) forget(one subscriber) {
 	m.subscribers.mu.Lock()
 	defer m.subscribers.mu.Unlock()
 	m.subscribers.known.Delete(one)
-	m.handlers.DeletePartialMatch(one.labels())
-	m.waits.DeletePartialMatch(one.labels())
+	labels := prom.Labels{"informer": one.informer, "subscriber": one.name}
+	m.handlers.DeletePartialMatch(labels)
+	m.waits.DeletePartialMatch(labels)
 }
 
-// forgetAll deletes the series of all subscribers of an informer.
-func (m *Metrics) forgetAll(informer string) {
+// tidy deletes the series of closed subscribers of the sources.
+func (m *Metrics) tidy(sources []*source) {
+	var known []subscriber
 	for key := range m.subscribers.known.Range {
-		if one := key.(subscriber); one.informer == informer {
+		known = append(known, key.(subscriber))
+	}
+	// After known is read: a subscriber with series is then either open or closed.
+	open := map[string]map[string]bool{} // by the informer's label
+	for _, s := range sources {
+		if open[s.label] == nil {
+			open[s.label] = map[string]bool{}
+		}
+		s.names(open[s.label])
+	}
+	for _, one := range known {
+		if names := open[one.informer]; names != nil && !names[one.name] {
 			m.forget(one)
 		}
 	}
 }
 
-// tidy deletes the series of closed subscribers.
-func (m *Metrics) tidy(sources []*source) {
-	all := map[string]map[string]bool{}
-	for _, one := range m.subscribers.gone(func(informer string) (map[string]bool, bool) {
-		if names, asked := all[informer]; asked {
-			return names, names != nil
-		}
-		all[informer] = namesOf(sources, informer)
-		return all[informer], all[informer] != nil
-	}) {
-		m.forget(one)
-	}
-}
-
-// namesOf returns the names of the subscribers of all informers with a name; nil if there is no
-// such informer.
-func namesOf(sources []*source, informer string) map[string]bool {
-	var names map[string]bool
-	for _, s := range sources {
-		if s.label != informer {
-			continue
-		}
-		if names == nil {
-			names = map[string]bool{}
-		}
-		s.names(names)
-	}
-	return names
-}
-
 // Queues implements [informer.Observer].
 func (o observer) Queues(_, subscription string) func(eventqueue.TakeInfo) {
-	return queues{o.of, subscriber{o.name, label(subscription)}}.taken
-}
-
-// queues measures how long a subscriber's event queues wait.
-type queues struct {
-	of         *Metrics
-	subscriber subscriber
-}
-
-// taken observes a queue. It skips retries, because they wait for their back-off.
-func (q queues) taken(t eventqueue.TakeInfo) {
-	if t.Attempt > 1 {
-		return
+	queue := subscriber{o.name, label(subscription)}
+	return func(t eventqueue.TakeInfo) {
+		if t.Attempt <= 1 { // a retry waits for its back-off
+			o.observerOf(queue, waited).Observe(t.Waited.Seconds())
+		}
 	}
-	q.of.observerOf(q.subscriber, waited).Observe(t.Waited.Seconds())
 }
