@@ -74,13 +74,6 @@ type labelled struct {
 	Before labels.Set
 }
 
-func labelsOf(object client.Object) labels.Set {
-	if l, ok := object.(*labelled); ok {
-		return l.Before
-	}
-	return object.GetLabels()
-}
-
 // newMerged returns a merged without owned objects.
 func newMerged() *merged {
 	return &merged{
@@ -253,9 +246,9 @@ func (p *source) Commit(commit *store.Commit[client.Object]) {
 // facts returns what is known of a key, and the objects that may be shown.
 func (m *merged) facts(key store.Key) (f byreference.Facts, meta, owned client.Object) {
 	if object, ok := m.metas.Get(key); ok {
-		f.Metadata, f.Labels, meta = store.VersionOf(object), labelsOf(object), object
+		f.Metadata, f.Labels, meta = store.VersionOf(object), object.GetLabels(), object
 		if l, ok := object.(*labelled); ok {
-			meta = l.Object
+			f.Labels, meta = l.Before, l.Object
 		}
 	}
 	for _, p := range m.owned {

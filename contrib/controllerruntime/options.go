@@ -1,8 +1,10 @@
 package controllerruntime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,7 +93,9 @@ func (o Options) NewCache(config *rest.Config, opts cache.Options) (cache.Cache,
 		}
 	}
 	k := &kinds{config: config, http: opts.HTTPClient, scheme: opts.Scheme, references: references, readers: newReaders(opts)}
-	opts.HTTPClient = capturing(opts.HTTPClient)
+	capturing := *opts.HTTPClient
+	capturing.Transport = capturer{cmp.Or(capturing.Transport, http.DefaultTransport)}
+	opts.HTTPClient = &capturing
 	opts.NewInformer = k.informer
 	made, err := cache.New(config, opts)
 	if err != nil {
@@ -102,7 +106,7 @@ func (o Options) NewCache(config *rest.Config, opts cache.Options) (cache.Cache,
 	if len(references) == 0 {
 		return reads, nil
 	}
-	return &referringCache{Cache: reads, kinds: k}, nil
+	return &referringCache{reads, k}, nil
 }
 
 // references returns the references by kind.

@@ -31,13 +31,8 @@ type readCache struct {
 }
 
 // NeedLeaderElection lets a manager treat the cache like the embedded one.
-func (c *readCache) NeedLeaderElection() bool { return needLeaderElection(c.Cache) }
-
-// NeedLeaderElection lets a manager treat the cache like the embedded one.
-func (c *referringCache) NeedLeaderElection() bool { return needLeaderElection(c.Cache) }
-
-func needLeaderElection(c cache.Cache) bool {
-	runnable, ok := c.(manager.LeaderElectionRunnable)
+func (c *readCache) NeedLeaderElection() bool {
+	runnable, ok := c.Cache.(manager.LeaderElectionRunnable)
 	return !ok || runnable.NeedLeaderElection() // a manager runs a Runnable without the method on the leader
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/informer"
@@ -14,6 +15,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer/ondemand"
 	kubeclient "github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // referenceInformer is an informer of a kind that the cache holds by reference. One informer watches
@@ -46,11 +49,6 @@ func (k *kinds) reference(kind schema.GroupVersionKind, example runtime.Object) 
 	if _, only := example.(*metav1.PartialObjectMetadata); only || len(k.references) == 0 {
 		return r, false
 	}
-	return ofKind(k, k.references, kind, example)
-}
-
-// ofKind returns the value of a kind. kind is empty if only the example is known.
-func ofKind[V any](k *kinds, values map[schema.GroupVersionKind]V, kind schema.GroupVersionKind, example runtime.Object) (v V, ok bool) {
 	possible := []schema.GroupVersionKind{kind}
 	if kind.Empty() {
 		possible = []schema.GroupVersionKind{example.GetObjectKind().GroupVersionKind()}
@@ -59,11 +57,11 @@ func ofKind[V any](k *kinds, values map[schema.GroupVersionKind]V, kind schema.G
 		}
 	}
 	for _, kind := range possible {
-		if v, ok = values[kind]; ok {
-			return v, true
+		if r, ok = k.references[kind]; ok {
+			return r, true
 		}
 	}
-	return v, false
+	return r, false
 }
 
 // referring returns an informer of a kind that the cache holds by reference. err says why the kind
@@ -273,4 +271,120 @@ func (r refusing) SetTransform(toolscache.TransformFunc) error { return r.err }
 
 func (r refusing) SetWatchErrorHandlerWithContext(toolscache.WatchErrorHandlerWithContext) error {
 	return r.err
+}
+
+// referringCache is a cache with kinds that it holds by reference. The cache of controller-runtime
+// finds the informer and checks that it may be read. If the informer does not hold an object, Get
+// requests it.
+type referringCache struct {
+	*readCache
+	kinds *kinds
+}
+
+// Get returns an object that the cache holds, or requests it.
+func (c *referringCache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
+	err := c.readCache.Get(ctx, key, out, opts...)
+	missing, ok := errors.AsType[*notHeldError](err)
+	if !ok {
+		return err
+	}
+	object, err := missing.request(ctx)
+	if err != nil {
+		return err
+	}
+	asked := (&client.GetOptions{}).ApplyOptions(opts)
+	copied := asked.UnsafeDisableDeepCopy == nil || !*asked.UnsafeDisableDeepCopy
+	if copied {
+		object = object.DeepCopyObject().(client.Object)
+	}
+	to, from := reflect.ValueOf(out), reflect.ValueOf(object)
+	if !from.Type().AssignableTo(to.Type()) {
+		return fmt.Errorf("cache requested a %s, want a %s", from.Type(), to.Type())
+	}
+	to.Elem().Set(from.Elem())
+	if copied {
+		out.GetObjectKind().SetGroupVersionKind(missing.of.kind)
+	}
+	return nil
+}
+
+// List returns an error that wraps [ErrNotOwned] for objects that the cache does not hold whole.
+func (c *referringCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, only := list.(*metav1.PartialObjectMetadataList); !only {
+		kind, err := apiutil.GVKForObject(list, c.kinds.scheme)
+		if err != nil {
+			return err
+		}
+		kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+		if reference, ok := c.kinds.references[kind]; ok {
+			asked := (&client.ListOptions{}).ApplyOptions(opts)
+			where := place{c.kinds, kind, asked.Namespace}
+			check := func() error {
+				if reference.owns(asked.LabelSelector, where) {
+					return nil
+				}
+				return fmt.Errorf("list %s with labels %q, owned are %q: %w", kind, text(asked), reference.owned(where), ErrNotOwned)
+			}
+			if err := check(); err != nil {
+				return err
+			}
+			if err := c.readCache.List(ctx, list, opts...); err != nil {
+				return err
+			}
+			return check() // a selector may be removed during the read, which waits for the first list
+		}
+	}
+	return c.readCache.List(ctx, list, opts...)
+}
+
+func text(opts *client.ListOptions) string {
+	if opts.LabelSelector == nil {
+		return ""
+	}
+	return opts.LabelSelector.String()
+}
+
+// referenceIndexer reads the owned objects, and by key also the requested ones.
+type referenceIndexer struct {
+	*clientgo.Indexer[client.Object] // of the owned objects, as handlers know them
+	of                               *referenceInformer
+}
+
+// GetByKey returns an object, or a notHeldError if it has to be requested first.
+func (x referenceIndexer) GetByKey(text string) (any, bool, error) {
+	key := store.Key{Name: text}
+	if namespace, name, ok := strings.Cut(text, "/"); ok {
+		key = store.Key{Namespace: namespace, Name: name}
+	}
+	if object, ok := x.of.whole.Cached(key); ok {
+		return object, true, nil
+	}
+	return nil, false, &notHeldError{of: x.of, key: key}
+}
+
+// LastStoreSyncResourceVersion returns the version of what handlers get.
+func (x referenceIndexer) LastStoreSyncResourceVersion() string {
+	return x.of.Informer().Cache().ResourceVersion()
+}
+
+// notHeldError means that an object has to be requested. Only [referringCache] sees it.
+type notHeldError struct {
+	of  *referenceInformer
+	key store.Key
+}
+
+func (e *notHeldError) Error() string {
+	return fmt.Sprintf("cache holds %s %s by reference: request it", e.of.kind.Kind, e.key)
+}
+
+// request requests the object.
+func (e *notHeldError) request(ctx context.Context) (client.Object, error) {
+	object, err := e.of.whole.Get(ctx, e.key)
+	if _, ok := errors.AsType[*ondemand.NotFoundError](err); ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: e.of.kind.Group, Resource: e.of.kind.Kind}, e.key.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s by reference: %w", e.of.kind.Kind, e.key, err)
+	}
+	return object, nil
 }

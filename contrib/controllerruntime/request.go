@@ -66,16 +66,6 @@ func (c capturer) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below, for example to close its connections.
 func (c capturer) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }
 
-// capturing returns a copy of an HTTP client that captures requests.
-func capturing(from *http.Client) *http.Client {
-	own := *from
-	if own.Transport == nil {
-		own.Transport = http.DefaultTransport
-	}
-	own.Transport = capturer{own.Transport}
-	return &own
-}
-
 // requested returns what a ListerWatcher over a capturing client requests.
 func requested(lw cache.ListerWatcher) (request, error) {
 	var target url.URL
