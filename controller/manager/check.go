@@ -41,10 +41,10 @@ func (m *Manager) Ready() error { return joined(m.ready(context.Background())) }
 func (m *Manager) WaitForSync(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	places, members := m.list()
+	memberships, members := m.list()
 	errs := make([]error, len(members))
 	var waiting sync.WaitGroup
-	for n, p := range places {
+	for n, p := range memberships {
 		if p.runs == leaderOnly && m.elector != nil {
 			continue
 		}
@@ -70,10 +70,10 @@ func joined(checks []check) error {
 
 // ask asks all members at the same time.
 func (m *Manager) ask(ctx context.Context, use func(p *Membership, alive, ready error) check) []check {
-	places, members := m.list()
-	checks := make([]check, len(places))
+	memberships, members := m.list()
+	checks := make([]check, len(memberships))
 	var asking sync.WaitGroup
-	for n, p := range places {
+	for n, p := range memberships {
 		asking.Go(func() {
 			alive, ready := p.ask(ctx, members[n])
 			checks[n] = use(p, alive, ready)
@@ -167,14 +167,14 @@ type probe struct {
 
 // ask asks the member for its health, and waits at most for answerLimit.
 func (p *Membership) ask(ctx context.Context, member informer.Runnable) (alive, ready error) {
-	p.of.mu.Lock()
+	p.manager.mu.Lock()
 	asked := p.probe
 	if asked == nil {
 		asked = &probe{done: make(chan struct{})}
 		p.probe = asked
 		go p.answer(asked, member)
 	}
-	p.of.mu.Unlock()
+	p.manager.mu.Unlock()
 	timer := time.NewTimer(answerLimit)
 	defer timer.Stop()
 	select {
@@ -187,8 +187,8 @@ func (p *Membership) ask(ctx context.Context, member informer.Runnable) (alive, 
 		alive = context.Cause(ctx)
 		ready = alive
 	}
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
+	p.manager.mu.Lock()
+	defer p.manager.mu.Unlock()
 	if p.refused != nil {
 		ready = p.refused
 	}
@@ -207,9 +207,9 @@ func (p *Membership) answer(asked *probe, member informer.Runnable) {
 		asked.alive = checker.Alive()
 	}
 	asked.ready = member.Ready()
-	p.of.mu.Lock()
+	p.manager.mu.Lock()
 	p.probe = nil
-	p.of.mu.Unlock()
+	p.manager.mu.Unlock()
 	close(asked.done)
 }
 
@@ -235,33 +235,25 @@ func (m *Manager) checkInformers(ctx context.Context) error {
 
 func (m *Manager) idleInformers() error {
 	var errs []error
-	places, members := m.list()
-	for n, p := range places {
+	memberships, members := m.list()
+	for n, p := range memberships {
 		reconciler, ok := members[n].(interface{ Informers() []informer.Runnable })
 		if !ok {
 			continue
 		}
 		for _, watched := range reconciler.Informers() {
-			if m.idle(watched) {
+			i, ok := watched.(lasting)
+			if !ok || m.has(watched) { // a led member may start later
+				continue
+			}
+			select {
+			case <-i.Stopped():
 				name, _ := nameOf(watched)
 				err := fmt.Errorf("informer %q %w and is no member: add it with Manager.Add, or call its Run", name, errNotRunning)
 				errs = append(errs, &RunnableError{Name: p.name, Err: err})
+			default:
 			}
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// idle reports whether an informer neither runs nor is a member. A led member may start later.
-func (m *Manager) idle(watched informer.Runnable) bool {
-	i, ok := watched.(lasting)
-	if !ok || m.has(watched) {
-		return false
-	}
-	select {
-	case <-i.Stopped():
-		return true
-	default:
-		return false
-	}
 }

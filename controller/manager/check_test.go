@@ -170,7 +170,7 @@ func TestTheOldestCallCounts(t *testing.T) {
 		for range 20 {
 			watch.running[&running{since: time.Now()}] = struct{}{}
 		}
-		assert.ErrorContains(t, watch.alive(), "old")
+		assert.ErrorContains(t, watch.Alive(), "old")
 	})
 }
 

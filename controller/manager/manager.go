@@ -102,7 +102,8 @@ func (m *Manager) add(member informer.Runnable, where placement) *Membership {
 	if member == nil {
 		member = absent{}
 	}
-	p := &Membership{of: m, member: member, runs: where, stopping: make(chan struct{}), done: make(chan struct{})}
+	p := &Membership{manager: m, member: member, runs: where, done: make(chan struct{})}
+	p.stopping, p.stop = context.WithCancel(context.Background())
 	p.name, p.named = nameOf(member)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,7 +159,7 @@ func (m *Manager) has(member informer.Runnable) bool {
 }
 
 // list returns the current members, in the order in which they were added.
-func (m *Manager) list() (places []*Membership, members []informer.Runnable) {
+func (m *Manager) list() (memberships []*Membership, members []informer.Runnable) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.members {
@@ -220,7 +221,7 @@ func (m *Manager) runWithin(ctx context.Context, last <-chan struct{}, finished 
 	defer stop()
 	m.begin(leading.Done(), stop)
 	defer m.begin(nil, nil)
-	serving, err := m.serve(ctx, stop)
+	endServer, err := m.serve(ctx, stop)
 	if err != nil {
 		return err
 	}
@@ -236,7 +237,7 @@ func (m *Manager) runWithin(ctx context.Context, last <-chan struct{}, finished 
 		last = leading.Done() // the manager ends by itself, because something failed
 	}
 	stop() // the led members may have ended by themselves
-	err = errors.Join(err, m.end(others, last, finished), serving.close())
+	err = errors.Join(err, m.end(others, last, finished), endServer())
 	m.logger.Info("manager has ended", zap.NamedError("cause", context.Cause(ctx)))
 	return err
 }
@@ -284,14 +285,15 @@ const (
 
 // Membership is a member's place in a [Manager].
 type Membership struct {
-	of       *Manager
+	manager  *Manager
 	name     string
 	named    bool // by the member itself
 	runs     placement
-	stopping chan struct{} // closed by Stop, under of.mu
+	stopping context.Context    // ends by stop
+	stop     context.CancelFunc // called by Stop, under manager.mu
 	done     chan struct{}
 
-	// Guarded by of.mu.
+	// Guarded by manager.mu.
 
 	member  informer.Runnable // nil when it was stopped and has ended
 	stopped bool
@@ -317,14 +319,14 @@ func nameOf(member informer.Runnable) (name string, named bool) {
 // [Membership.Done] is closed when the member has ended. It may be called more than once, and from
 // a handler of the member.
 func (p *Membership) Stop() {
-	m := p.of
+	m := p.manager
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.stopped {
 		return
 	}
 	p.stopped = true
-	close(p.stopping)
+	p.stop()
 	m.members = slices.DeleteFunc(m.members, func(other *Membership) bool { return other == p })
 	if p.cancel == nil {
 		p.endLocked()
@@ -347,8 +349,8 @@ func (p *Membership) Done() <-chan struct{} { return p.done }
 // Err returns the error of the member's last Run, as a [*RunnableError]. It is nil while the member
 // runs.
 func (p *Membership) Err() error {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
+	p.manager.mu.Lock()
+	defer p.manager.mu.Unlock()
 	return p.err
 }
 
@@ -426,7 +428,12 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 		r.running.Add(1)
 		finished = sync.OnceFunc(r.running.Done)
 		running = &r.lasting
-		work = func(ctx context.Context) error { return member.runWithin(ctx, lastOf(r.last, p.stopping), finished) }
+		work = func(ctx context.Context) error {
+			last, end := context.WithCancel(r.last)
+			defer end()
+			defer context.AfterFunc(p.stopping, end)()
+			return member.runWithin(ctx, last.Done(), finished)
+		}
 	case lasting:
 		of, running = r.last, &r.lasting
 	}
@@ -457,19 +464,6 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 	})
 }
 
-// lastOf returns a channel that is closed when last ends or stopping is closed.
-func lastOf(last context.Context, stopping <-chan struct{}) <-chan struct{} {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-last.Done():
-		case <-stopping:
-		}
-	}()
-	return ended
-}
-
 // onlyLeft reports whether an error only names the work that was left when a member was told to
 // end.
 func onlyLeft(err error) bool {
@@ -493,26 +487,16 @@ var errOther = errors.New("another member of the manager failed")
 
 func (p *Membership) waitForSync(ctx context.Context, member informer.Runnable) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		select {
-		case <-p.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	defer watcher.Wait()
 	defer cancel()
-	p.of.mu.Lock()
+	defer context.AfterFunc(p.stopping, cancel)()
+	p.manager.mu.Lock()
 	err := p.refused
-	p.of.mu.Unlock()
+	p.manager.mu.Unlock()
 	if err == nil {
 		err = member.WaitForSync(ctx)
 	}
-	select {
-	case <-p.stopping:
+	if p.stopping.Err() != nil {
 		return nil
-	default:
-		return err
 	}
+	return err
 }

@@ -20,20 +20,17 @@ func Reconcile[T any](m *Manager, name string, primary *informer.Informer[T], fn
 	calls := &stopwatch{limit: m.stuck, running: map[*running]struct{}{}}
 	opts = slices.Concat([]reconcile.Option{reconcile.WithLogger(m.logger)}, m.reconciling, opts)
 	r := reconcile.New(name, primary, around(calls, fn), opts...)
-	m.AddLeaderElected(&reconciling[T]{Reconciler: r, calls: calls})
+	m.AddLeaderElected(&reconciling[T]{r, calls})
 	return r
 }
 
 // reconciling is a reconciler with a stopwatch for its calls.
 type reconciling[T any] struct {
 	*reconcile.Reconciler[T]
-	calls *stopwatch
+	*stopwatch
 }
 
 var _ LivenessChecker = (*reconciling[any])(nil)
-
-// Alive implements [LivenessChecker].
-func (r *reconciling[T]) Alive() error { return r.calls.alive() }
 
 // stopwatch knows the running calls and their start times.
 type stopwatch struct {
@@ -67,8 +64,8 @@ func around[T any](s *stopwatch, fn reconcile.Func[T]) reconcile.Func[T] {
 	}
 }
 
-// alive returns an error if a call takes too long.
-func (s *stopwatch) alive() error {
+// Alive returns an error if a call takes too long.
+func (s *stopwatch) Alive() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var oldest *running
