@@ -124,22 +124,12 @@ func mergePatch(s shape, before, after map[string]any) map[string]any {
 }
 
 // needsOperations reports whether a merge patch cannot express a change without a loss: it replaces
-// whole lists, also those that held does not show, and cannot store a null.
-func needsOperations(s shape, before, after map[string]any) bool {
+// whole lists, and lossy says which new values it cannot store. isNullOrList is for a server whose lists
+// are unknown, because held may not show them, and isNull for one that has none under these names.
+func needsOperations(s shape, before, after map[string]any, lossy func(any) bool) bool {
 	for m := range s.changes(before, after) {
 		_, wasList := m.old.([]any)
-		if old, value, ok := m.objects(); ok && needsOperations(m.shape, old, value) || !ok && (wasList || m.has && hasNullOrList(m.value)) {
-			return true
-		}
-	}
-	return false
-}
-
-// replacesLists reports whether a change needs operations for more than new lists.
-func replacesLists(s shape, before, after map[string]any) bool {
-	for m := range s.changes(before, after) {
-		_, wasList := m.old.([]any)
-		if old, value, ok := m.objects(); ok && replacesLists(m.shape, old, value) || !ok && (wasList || m.has && hasNull(m.value)) {
+		if old, value, ok := m.objects(); ok && needsOperations(m.shape, old, value, lossy) || !ok && (wasList || m.has && contains(m.value, lossy)) {
 			return true
 		}
 	}
@@ -153,16 +143,43 @@ func union(a, b map[string]any) iter.Seq[string] {
 	return slices.Values(slices.Compact(names))
 }
 
-// showsValue reports whether a value has more than the zeros that a struct prints for absent members.
-func showsValue(value any) bool {
+// contains reports whether a condition holds for a value, or for one inside of it.
+func contains(value any, is func(any) bool) bool {
+	if is(value) {
+		return true
+	}
 	switch value := value.(type) {
 	case map[string]any:
 		for _, v := range value {
-			if showsValue(v) {
+			if contains(v, is) {
 				return true
 			}
 		}
-		return false
+	case []any:
+		return slices.ContainsFunc(value, func(v any) bool { return contains(v, is) })
+	}
+	return false
+}
+
+func isNull(value any) bool { return value == nil }
+
+func isNullOrList(value any) bool {
+	_, isList := value.([]any)
+	return value == nil || isList
+}
+
+// hasNullItem reports whether a value is a list with a null, on which the test of the server's library
+// panics.
+func hasNullItem(value any) bool {
+	list, _ := value.([]any)
+	return slices.Contains(list, nil)
+}
+
+// isShown reports whether a value is not one of the zeros that a struct prints for absent members.
+func isShown(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		return false // but its members may be
 	case []any:
 		return len(value) > 0
 	default:
@@ -172,37 +189,6 @@ func showsValue(value any) bool {
 
 func isZero(scalar any) bool {
 	return scalar == nil || scalar == "" || scalar == false || scalar == json.Number("0")
-}
-
-// hasNull reports whether a value is null, or has one inside.
-func hasNull(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		for _, v := range value {
-			if hasNull(v) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(value, hasNull)
-	}
-	return false
-}
-
-func hasNullOrList(value any) bool {
-	switch value := value.(type) {
-	case nil, []any:
-		return true
-	case map[string]any:
-		for _, v := range value {
-			if hasNullOrList(v) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // lostNull returns the path of a null in wanted data that written data, the server's answer, does not
@@ -226,7 +212,7 @@ func lostNull(at path, held, want, written any) (lost path) {
 	case []any:
 		written, _ := written.([]any)
 		for i, item := range want {
-			if hasNull(item) && !slices.ContainsFunc(written, func(w any) bool {
+			if contains(item, isNull) && !slices.ContainsFunc(written, func(w any) bool {
 				return item == nil && w == nil || item != nil && lostNull(at.with(i), nil, item, w) == nil
 			}) {
 				return at.with(i)
@@ -245,15 +231,14 @@ func (p path) with(step any) path { return append(slices.Clip(p), step) }
 func (p path) String() string {
 	var text []byte
 	for _, step := range p {
-		switch step := step.(type) {
-		case int:
+		if _, isIndex := step.(int); isIndex {
 			text = fmt.Appendf(text, "[%d]", step)
-		default:
-			if len(text) > 0 {
-				text = append(text, '.')
-			}
-			text = fmt.Append(text, step)
+			continue
 		}
+		if len(text) > 0 {
+			text = append(text, '.')
+		}
+		text = fmt.Append(text, step)
 	}
 	return string(text)
 }

@@ -84,6 +84,6 @@
 // # Code
 //
 // patch.go sends a difference, difference.go computes it, and shape.go knows which members a type
-// shows. If lists change, operations.go plans a JSON patch, after match.go has matched their items. If
-// the server cannot apply that patch, review.go reads the object and decides.
+// shows. If lists change, operations.go matches their items and plans a JSON patch. If the server cannot
+// apply that patch, review in patch.go reads the object and decides.
 package write

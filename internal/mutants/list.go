@@ -873,9 +873,9 @@ var mutants = []mutant{{
 	tests: []string{"./informer/inspect"},
 }, {
 	name:  "write: a change that may be another item is not tested",
-	file:  "controller/write/match.go",
-	text:  "case m.gone[i] && isNew:",
-	with:  "case m.gone[i] && isNew && false:",
+	file:  "controller/write/operations.go",
+	text:  "case m.gone[i] && added > 0,",
+	with:  "case m.gone[i] && added > 0 && false,",
 	tests: []string{"./controller/write"},
 }, {
 	name:  "write: the length of a list is not tested",
@@ -892,8 +892,8 @@ var mutants = []mutant{{
 }, {
 	name:  "write: a null is left to the merge patch",
 	file:  "controller/write/difference.go",
-	text:  "!ok && (wasList || m.has && hasNullOrList(m.value)) {",
-	with:  "!ok && (wasList || m.value != nil && hasNullOrList(m.value)) {",
+	text:  "!ok && (wasList || m.has && contains(m.value, lossy)) {",
+	with:  "!ok && (wasList || m.value != nil && contains(m.value, lossy)) {",
 	tests: []string{"./controller/write"},
 }, {
 	name:  "write: invalid managedFields are encoded",
@@ -903,27 +903,27 @@ var mutants = []mutant{{
 	tests: []string{"./controller/write"},
 }, {
 	name:  "write: an object that the cache lacks is not adopted",
-	file:  "controller/write/createorupdate.go",
+	file:  "controller/write/client.go",
 	text:  "if apierrors.IsAlreadyExists(err) {",
 	with:  "if apierrors.IsAlreadyExists(err) && false {",
 	tests: []string{"./controller/write"},
 }, {
 	name:  "write: a merge patch replaces changed lists",
 	file:  "controller/write/patch.go",
-	text:  "if !needsOperations(p.shape, p.before, p.after) {",
-	with:  "if !needsOperations(p.shape, p.before, p.after) || true {",
+	text:  "if !needsOperations(p.shape, p.before, p.after, isNullOrList) {",
+	with:  "if !needsOperations(p.shape, p.before, p.after, isNullOrList) || true {",
 	tests: []string{"./controller/write"},
 }, {
 	name:  "write: a null that the server drops is no error",
-	file:  "controller/write/review.go",
+	file:  "controller/write/patch.go",
 	text:  "if lost := lostNull(nil, d.before, d.after, document); lost != nil {",
 	with:  "if lost := lostNull(nil, d.before, d.after, document); lost != nil && false {",
 	tests: []string{"./controller/write"},
 }, {
 	name:  "write: members move to an ambiguous item",
-	file:  "controller/write/match.go",
-	text:  "case c[1] > 0 && c[0] != c[1]: // which one of equal items is it?",
-	with:  "case false:",
+	file:  "controller/write/operations.go",
+	text:  "inWant[text] > 0 && inHeld[text] != inWant[text], // which one of equal items is it?",
+	with:  "false,",
 	tests: []string{"./controller/write"},
 }, {
 	name:  "client: Reapply forgets which object it was",
