@@ -927,13 +927,13 @@ var mutants = []mutant{{
 	tests: []string{"./controller/write"},
 }, {
 	name:  "client: Reapply forgets which object it was",
-	file:  "reflector/client/reapply.go",
+	file:  "reflector/client/write.go",
 	text:  "digest(intent[:], string(object.GetUID()), object",
 	with:  "digest(intent[:], object",
 	tests: []string{"./reflector/client"},
 }, {
 	name:  "client: Reapply keeps an answer while it sends",
-	file:  "reflector/client/reapply.go",
+	file:  "reflector/client/write.go",
 	text:  "\tr.answers.remove(target)\n",
 	with:  "",
 	tests: []string{"./reflector/client"},

@@ -117,7 +117,7 @@ func (f *finder) find(ctx context.Context, doubt found) (answer found, asked boo
 		return known, false, nil
 	}
 	if known != (found{}) { // and doubted
-		if !f.rested() {
+		if !rested(&f.renewed) {
 			return known, false, nil
 		}
 		gone = known
@@ -125,7 +125,7 @@ func (f *finder) find(ctx context.Context, doubt found) (answer found, asked boo
 	answer, err = f.from.find(ctx, f.kind)
 	// Another goroutine may have renewed the directory already, so ask it first.
 	switch {
-	case err == nil && answer == gone && (known != (found{}) || f.rested()),
+	case err == nil && answer == gone && (known != (found{}) || rested(&f.renewed)),
 		f.missed && errors.Is(err, protocol.ErrNotServed) && f.waits.Due(time.Now()):
 		if f.from.renew(ctx) {
 			answer, err = f.from.find(ctx, f.kind)
@@ -147,14 +147,15 @@ func (f *finder) find(ctx context.Context, doubt found) (answer found, asked boo
 	return answer, true, nil
 }
 
-// rested reports whether an answer of discovery may be asked for again, and records that it is.
-// Otherwise the requests of all views would discover everything again while they fail.
-func (f *finder) rested() bool {
+// rested reports whether an answer of discovery that was last asked for at a time may be asked for
+// again, and records that it is. Otherwise the requests of all views would discover everything again
+// while they fail.
+func rested(last *time.Time) bool {
 	now := time.Now()
-	if !f.renewed.IsZero() && now.Sub(f.renewed) < resetInterval {
+	if !last.IsZero() && now.Sub(*last) < resetInterval {
 		return false
 	}
-	f.renewed = now
+	*last = now
 	return true
 }
 

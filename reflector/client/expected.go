@@ -58,12 +58,7 @@ type learned struct {
 func (l *learned) rested() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
-	if !l.asked.IsZero() && now.Sub(l.asked) < resetInterval {
-		return false
-	}
-	l.asked = now
-	return true
+	return rested(&l.asked)
 }
 
 // expect sets the expectations before the first answer. A generated type has the name of its kind.
@@ -81,7 +76,10 @@ func (x *expected) expect(version schema.GroupVersion, resource string, t reflec
 
 // check returns an error if a kind is not the expected one. It accepts an empty kind.
 func (x *expected) check(kind metav1.TypeMeta) error {
-	group := groupOf(kind.APIVersion)
+	group, _, named := strings.Cut(kind.APIVersion, "/")
+	if !named {
+		group = ""
+	}
 	if x.partial && kind.Kind == "PartialObjectMetadata" && group == metav1.GroupName {
 		return nil
 	}
@@ -123,14 +121,6 @@ func (x *expected) checkList(list metav1.TypeMeta, bare bool) error {
 		kind.Kind = item
 	}
 	return x.check(kind)
-}
-
-func groupOf(apiVersion string) string {
-	group, _, ok := strings.Cut(apiVersion, "/")
-	if !ok {
-		return ""
-	}
-	return group
 }
 
 func (r *Resource[T]) checkNamespace(namespace string) error {

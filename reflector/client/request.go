@@ -136,16 +136,6 @@ func isOfAnotherKind(err error) bool {
 	})
 }
 
-// request returns a request for objects.
-func (r *Resource[T]) request(resource string, opts *metav1.ListOptions, accept string) *rest.Request {
-	from := r.rest
-	if opts.Watch {
-		from = r.patient
-	}
-	return from.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(resource).
-		SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accept)
-}
-
 // accepts returns the accepted content types of lists and watches.
 func (r *Resource[T]) accepts(watch bool) string {
 	kind := "PartialObjectMetadataList"
@@ -188,9 +178,14 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stre
 	if err != nil {
 		return nil, err
 	}
+	from := r.rest
+	if opts.Watch {
+		from = r.patient
+	}
 	for {
 		accepts := r.accepts(opts.Watch)
-		request := r.request(resource, opts, accepts)
+		request := from.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(resource).
+			SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accepts)
 		if opts.Watch {
 			// As in client-go, the rate limiter does not apply to watches: they wait most of the
 			// time.

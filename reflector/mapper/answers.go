@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,7 +21,7 @@ import (
 
 // answers is what discovery said.
 type answers struct {
-	of     meta.RESTMapper // nil before the first discovery
+	mapper meta.RESTMapper // nil before the first discovery
 	groups map[schema.GroupVersion][]metav1.APIResource
 	failed map[schema.GroupVersion]error // groups that the server has, without an answer
 	whole  error                         // why the last discovery failed as a whole
@@ -40,7 +41,7 @@ type GroupError struct {
 
 // Error names the group and the cause.
 func (e *GroupError) Error() string {
-	return cut(fmt.Sprintf("discovery of the API group %s failed, and is tried again: %v", e.Group, e.Err))
+	return cut.Text(fmt.Sprintf("discovery of the API group %s failed, and is tried again: %v", e.Group, e.Err), cut.MaxText)
 }
 
 // Unwrap returns Err.
@@ -58,13 +59,13 @@ func use[R any](ctx context.Context, m *Mapper, concerns func(schema.GroupVersio
 	}
 	m.caller.Store(&ctx)
 	defer m.caller.Store(nil)
-	first := m.of == nil
+	first := m.mapper == nil
 	if first {
 		if err := m.discover(ctx, false); err != nil {
 			return result, err
 		}
 	}
-	result, err = ask(m.of)
+	result, err = ask(m.mapper)
 	if !meta.IsNoMatchError(err) {
 		return result, err
 	}
@@ -78,7 +79,7 @@ func use[R any](ctx context.Context, m *Mapper, concerns func(schema.GroupVersio
 		if err := m.discover(ctx, true); err != nil {
 			return result, err
 		}
-		result, err = ask(m.of)
+		result, err = ask(m.mapper)
 	}
 	if !meta.IsNoMatchError(err) {
 		return result, err
@@ -138,15 +139,15 @@ func (m *Mapper) discover(ctx context.Context, missing bool) error {
 	}
 	resources := make([]*restmapper.APIGroupResources, 0, len(groups))
 	for _, group := range groups {
-		of := &restmapper.APIGroupResources{Group: *group, VersionedResources: map[string][]metav1.APIResource{}}
+		served := &restmapper.APIGroupResources{Group: *group, VersionedResources: map[string][]metav1.APIResource{}}
 		for _, version := range group.Versions {
 			if list, ok := known[schema.GroupVersion{Group: group.Name, Version: version.Version}]; ok {
-				of.VersionedResources[version.Version] = list
+				served.VersionedResources[version.Version] = list
 			}
 		}
-		resources = append(resources, of)
+		resources = append(resources, served)
 	}
-	m.of, m.groups, m.whole = restmapper.NewDiscoveryRESTMapper(resources), known, nil
+	m.mapper, m.groups, m.whole = restmapper.NewDiscoveryRESTMapper(resources), known, nil
 	return nil
 }
 
@@ -190,24 +191,11 @@ type Error struct {
 
 // Error names the cause.
 func (e *Error) Error() string {
-	return cut(fmt.Sprintf("discovery failed, and is tried again: %v", e.Err))
+	return cut.Text(fmt.Sprintf("discovery failed, and is tried again: %v", e.Err), cut.MaxText)
 }
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
-
-// mostText is the most bytes of an error's text.
-const mostText = 1 << 10
-
-func cut(text string) string {
-	if len(text) > mostText {
-		text = strings.ToValidUTF8(text[:mostText-len("…")], "") + "…"
-	}
-	return text
-}
-
-// anyGroup is for a question that names no API group.
-func anyGroup(schema.GroupVersion) bool { return true }
 
 // ofKind returns the API groups that may have a kind.
 func ofKind(kind schema.GroupKind, versions []string) func(schema.GroupVersion) bool {
@@ -221,4 +209,114 @@ func ofResource(partial schema.GroupVersionResource) func(schema.GroupVersion) b
 	return func(group schema.GroupVersion) bool {
 		return strings.HasPrefix(group.Group, partial.Group) && (partial.Version == "" || partial.Version == group.Version)
 	}
+}
+
+// Reset discards the cached discovery results. The mapper then requests them from the server again.
+func (m *Mapper) Reset() { m.ResetWithContext(context.Background()) }
+
+// ResetWithContext is [Mapper.Reset]. It does nothing if ctx ends while another goroutine uses the
+// mapper.
+func (m *Mapper) ResetWithContext(ctx context.Context) {
+	select {
+	case m.turn <- struct{}{}:
+		m.client.Invalidate()
+		m.answers = answers{waits: m.waits}
+		<-m.turn
+	case <-ctx.Done():
+	}
+}
+
+// KindFor returns the kind of a resource.
+func (m *Mapper) KindFor(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return m.KindForWithContext(context.Background(), resource)
+}
+
+// KindForWithContext returns the kind of a resource.
+func (m *Mapper) KindForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) (schema.GroupVersionKind, error) {
+		return mapper.KindFor(resource)
+	})
+}
+
+// KindsFor returns the possible kinds of a resource, the preferred one first.
+func (m *Mapper) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return m.KindsForWithContext(context.Background(), resource)
+}
+
+// KindsForWithContext returns the possible kinds of a resource, the preferred one first.
+func (m *Mapper) KindsForWithContext(ctx context.Context, resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) ([]schema.GroupVersionKind, error) {
+		all, err := mapper.KindsFor(resource)
+		if len(all) == 0 && err == nil {
+			err = &meta.NoResourceMatchError{PartialResource: resource}
+		}
+		return all, err
+	})
+}
+
+// ResourceFor completes a partial resource.
+func (m *Mapper) ResourceFor(resource schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return m.ResourceForWithContext(context.Background(), resource)
+}
+
+// ResourceForWithContext completes a partial resource.
+func (m *Mapper) ResourceForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) (schema.GroupVersionResource, error) {
+		return mapper.ResourceFor(resource)
+	})
+}
+
+// ResourcesFor returns the resources that match a partial resource, the preferred one first.
+func (m *Mapper) ResourcesFor(resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return m.ResourcesForWithContext(context.Background(), resource)
+}
+
+// ResourcesForWithContext returns the resources that match a partial resource, the preferred one
+// first.
+func (m *Mapper) ResourcesForWithContext(ctx context.Context, resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) ([]schema.GroupVersionResource, error) {
+		all, err := mapper.ResourcesFor(resource)
+		if len(all) == 0 && err == nil {
+			err = &meta.NoResourceMatchError{PartialResource: resource}
+		}
+		return all, err
+	})
+}
+
+// ResourceSingularizer returns the singular of a resource.
+func (m *Mapper) ResourceSingularizer(resource string) (string, error) {
+	return m.ResourceSingularizerWithContext(context.Background(), resource)
+}
+
+// ResourceSingularizerWithContext returns the singular of a resource.
+func (m *Mapper) ResourceSingularizerWithContext(ctx context.Context, resource string) (string, error) {
+	return use(ctx, m, func(schema.GroupVersion) bool { return true }, func(mapper meta.RESTMapper) (string, error) {
+		return mapper.ResourceSingularizer(resource)
+	})
+}
+
+// RESTMapping returns the resource of a kind. It uses the first of the given versions that the
+// server serves, or the server's preferred version without versions.
+func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return m.RESTMappingWithContext(context.Background(), kind, versions...)
+}
+
+// RESTMappingWithContext returns the resource of a kind. It uses the first of the given versions
+// that the server serves, or the server's preferred version without versions.
+func (m *Mapper) RESTMappingWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return use(ctx, m, ofKind(kind, versions), func(mapper meta.RESTMapper) (*meta.RESTMapping, error) {
+		return mapper.RESTMapping(kind, versions...)
+	})
+}
+
+// RESTMappings returns all resources of a kind.
+func (m *Mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	return m.RESTMappingsWithContext(context.Background(), kind, versions...)
+}
+
+// RESTMappingsWithContext returns all resources of a kind.
+func (m *Mapper) RESTMappingsWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	return use(ctx, m, ofKind(kind, versions), func(mapper meta.RESTMapper) ([]*meta.RESTMapping, error) {
+		return mapper.RESTMappings(kind, versions...)
+	})
 }

@@ -30,7 +30,7 @@
 //
 // # Code
 //
-// recorder.go has the transport and its buffer, write.go what the buffer's goroutine makes of the
-// bytes, recording.go the format of the file, request.go what counts as the same request, replay.go
-// how a request finds its answer, and answer.go how the answer arrives in time.
+// recorder.go has the transport, its buffer, and what the buffer's goroutine makes of the bytes.
+// recording.go has the format of the file, and what counts as the same request. replay.go says how a
+// request finds its answer, and how the answer arrives in time.
 package record
