@@ -62,6 +62,6 @@
 // # Code
 //
 // page.go holds what a page shows, and routes.go serves it. watched.go collects the state and the last
-// changes of one informer, state.go is the form that readers get, and object.go shows one object, with its
-// secrets masked, and the differences of its versions.
+// changes of one informer, and shows one object, with its secrets masked, and the differences of its
+// versions. state.go is the form that readers get.
 package inspect

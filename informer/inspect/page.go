@@ -50,7 +50,9 @@ type Page struct {
 type source interface {
 	state() Informer
 	object(key key, masked [][]string) (ObjectState, bool)
-	keys(filter filter) ([]string, []key)
+	// keys returns all namespaces, and the keys in one of them, or in all if it is empty, that contain
+	// a text.
+	keys(namespace, contains string) ([]string, []key)
 }
 
 type namedSource struct {
@@ -139,7 +141,8 @@ func New(opts ...Option) *Page {
 // Add shows an informer, until remove is called. The page remembers its changes from now on. If
 // another informer has the same name, this one is shown as name#2, and so on.
 func Add[T any](p *Page, i *informer.Informer[T]) (remove func()) {
-	watched := newWatched(i)
+	watched := &watched[T]{informer: i, history: history[T]{size: keptChanges, versions: keptVersions}}
+	watched.stop = i.Follow(&watched.history)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := i.Name()
@@ -217,7 +220,8 @@ func (p *Page) look() *view {
 	return seen
 }
 
-func (p *Page) find(id string) source {
+// find returns the informer that a request is about, or answers that there is none.
+func (p *Page) find(w http.ResponseWriter, id string) source {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.sources {
@@ -225,5 +229,6 @@ func (p *Page) find(id string) source {
 			return s
 		}
 	}
+	http.Error(w, fmt.Sprintf("the page has no informer %q", id), http.StatusNotFound)
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 var assets embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"ago": ago, "since": since, "bytes": byteCount, "seconds": seconds, "clock": clock, "pipeline": newPipeline,
+	"ago": ago, "since": since, "bytes": byteCount, "seconds": seconds, "clock": func(t time.Time) string { return t.Format("15:04:05.000") }, "pipeline": newPipeline,
 	"count": count, "informerBadge": informerBadge, "runnableBadge": runnableBadge,
 	"link":      func(informer string, of located) string { return link(informer, of.located()) },
 	"linkKey":   link,
@@ -35,7 +35,9 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect
 
 func (p *Page) newRoutes() *http.ServeMux {
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /{$}", p.serveOverview)
+	routes.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		serveHTML(w, "overview.html", overview{p.State(), max(int(p.interval.Seconds()), 1)})
+	})
 	routes.HandleFunc("GET /state.json", func(w http.ResponseWriter, r *http.Request) { serveJSON(w, p.State()) })
 	routes.HandleFunc("GET /objects", p.serveObjects)
 	routes.HandleFunc("GET /object", p.serveObject)
@@ -91,10 +93,6 @@ func serveHTML(w http.ResponseWriter, name string, value any) {
 	_, _ = w.Write(page.Bytes())
 }
 
-func (p *Page) serveOverview(w http.ResponseWriter, r *http.Request) {
-	serveHTML(w, "overview.html", overview{p.State(), max(int(p.interval.Seconds()), 1)})
-}
-
 type overview struct {
 	State
 	Refresh int // seconds, for readers without scripts
@@ -112,21 +110,19 @@ type objectList struct {
 func (p *Page) serveObjects(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	list := objectList{Informer: query.Get("informer"), Namespace: query.Get("namespace"), Contains: query.Get("contains"), Limit: shownKeys}
-	source := p.find(list.Informer)
+	source := p.find(w, list.Informer)
 	if source == nil {
-		http.Error(w, fmt.Sprintf("the page has no informer %q", list.Informer), http.StatusNotFound)
 		return
 	}
-	list.Namespaces, list.Keys = source.keys(filter{list.Namespace, list.Contains})
+	list.Namespaces, list.Keys = source.keys(list.Namespace, list.Contains)
 	serveHTML(w, "objects.html", list)
 }
 
 func (p *Page) serveObject(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	id := query.Get("informer")
-	source := p.find(id)
+	source := p.find(w, id)
 	if source == nil {
-		http.Error(w, fmt.Sprintf("the page has no informer %q", id), http.StatusNotFound)
 		return
 	}
 	k := key{Cluster: query.Get("cluster"), Namespace: query.Get("namespace"), Name: query.Get("name")}
@@ -186,8 +182,6 @@ func since(t time.Time) string {
 	}
 	return seconds(time.Since(t).Seconds())
 }
-
-func clock(t time.Time) string { return t.Format("15:04:05.000") }
 
 // age formats a duration for a badge.
 func age(s float64) string {
@@ -274,10 +268,7 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 			made = seen.json
 		}
 		event, err := made()
-		if err != nil {
-			return
-		}
-		if !send(out, w, event) {
+		if err != nil || !send(out, w, event) {
 			return
 		}
 		select {
@@ -295,10 +286,8 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 // support deadlines.
 func send(out *http.ResponseController, w io.Writer, event []byte) bool {
 	_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, err := w.Write(event); err != nil {
-		return false
-	}
-	if err := out.Flush(); err != nil {
+	_, err := w.Write(event)
+	if err != nil || out.Flush() != nil {
 		return false
 	}
 	_ = out.SetWriteDeadline(time.Time{})

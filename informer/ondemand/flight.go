@@ -54,7 +54,12 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own
 	f = o.flights[key]
 	if own = f == nil || f.outdated; own {
 		if object, ok := o.peekLocked(key); ok {
-			return o.landedLocked(key, object), own, nil // stored since the caller looked
+			// Stored since the caller looked.
+			o.recent.use(key)
+			o.hits++
+			f = &flight[T]{waiting: 1, cancel: func() {}, done: make(chan struct{}), object: object}
+			close(f.done)
+			return f, own, nil
 		}
 		f = &flight[T]{done: make(chan struct{})}
 		// It has the first caller's values, such as a trace, but no caller's deadline.
@@ -62,19 +67,15 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own
 		flying, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		o.flights[key] = f
 		o.requests++
-		o.running.Go(func() { o.fly(flying, key, f) })
+		o.running.Go(func() {
+			f.err = errAbandoned // unless the client returns
+			defer o.land(key, f)
+			defer context.AfterFunc(o.closing, f.cancel)()
+			f.object, f.err = o.ask(flying, key)
+		})
 	}
 	f.waiting++
 	return f, own, nil
-}
-
-// landedLocked returns a finished request for a kept object.
-func (o *Objects[T]) landedLocked(key store.Key, object T) *flight[T] {
-	o.recent.use(key)
-	o.hits++
-	f := &flight[T]{waiting: 1, cancel: func() {}, done: make(chan struct{}), object: object}
-	close(f.done)
-	return f
 }
 
 // leave ends a request without waiting callers. A later caller starts a new request.
@@ -91,14 +92,6 @@ func (o *Objects[T]) forgetLocked(key store.Key, f *flight[T]) {
 	if o.flights[key] == f {
 		delete(o.flights, key)
 	}
-}
-
-// fly makes the request.
-func (o *Objects[T]) fly(ctx context.Context, key store.Key, f *flight[T]) {
-	f.err = errAbandoned // unless the client returns
-	defer o.land(key, f)
-	defer context.AfterFunc(o.closing, f.cancel)()
-	f.object, f.err = o.ask(ctx, key)
 }
 
 // land stores the object and wakes the waiting callers.
@@ -191,15 +184,6 @@ func (r *recent[T]) drop(key store.Key) {
 	}
 }
 
-// dropUnless drops the objects for which a function returns false.
-func (r *recent[T]) dropUnless(stays func(store.Key, T) bool) {
-	for key, e := range r.byKey {
-		if !stays(key, e.Value.(*kept[T]).object) {
-			r.drop(key)
-		}
-	}
-}
-
 // follower drops objects that the metadata shows to be old.
 type follower[T, M Object] struct {
 	of       *Objects[T]
@@ -236,14 +220,13 @@ func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	if commit.Origin != store.List {
 		return
 	}
-	listed := func(key store.Key, version store.Version) bool {
-		return commit.Partition == nil || commit.Partition.Scope().Contains(key)
-	}
-	o.recent.dropUnless(func(key store.Key, object T) bool {
-		version := versionOf(object)
+	for key, e := range o.recent.byKey {
 		meta, _ := o.meta(key)
-		return version.Equal(meta) && (commit.Initial || !listed(key, version))
-	})
+		listed := commit.Partition == nil || commit.Partition.Scope().Contains(key)
+		if !versionOf(e.Value.(*kept[T]).object).Equal(meta) || listed && !commit.Initial {
+			o.recent.drop(key)
+		}
+	}
 	for _, flight := range o.flights {
 		flight.outdated = flight.outdated || !commit.Initial
 	}

@@ -436,8 +436,8 @@ var mutants = []mutant{{
 }, {
 	name:  "ondemand: a later list keeps the objects",
 	file:  "informer/ondemand/flight.go",
-	text:  " && (commit.Initial || !listed(key, version))",
-	with:  " && (commit.Initial || true || !listed(key, version))",
+	text:  " || listed && !commit.Initial {",
+	with:  " || listed && !commit.Initial && false {",
 	tests: []string{"./informer/ondemand"},
 }, {
 	name:  "ondemand: callers join requests of before a list",
