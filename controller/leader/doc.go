@@ -109,5 +109,5 @@
 // # Code
 //
 // Read Elector.Run in leader.go. lock.go decides when the lease is certainly held, and whether a candidate
-// may take it; watch.go ends a term early, and waiting.go logs why this process does not lead.
+// may take it, and watches it, so that a term ends early. waiting.go logs why this process does not lead.
 package leader

@@ -25,11 +25,9 @@ const (
 	DefaultRetryPeriod = 2 * time.Second
 )
 
-var (
-	// ErrNotLeading means that a context does not come from an [Elector], or that its lease is not
-	// certainly held.
-	ErrNotLeading = errors.New("not leading")
-)
+// ErrNotLeading means that a context does not come from an [Elector], or that its lease is not
+// certainly held.
+var ErrNotLeading = errors.New("not leading")
 
 type lockKey struct{}
 

@@ -185,15 +185,6 @@ type cause struct {
 	event Trigger
 }
 
-// withCause returns a function that passes triggers to tell, together with their event.
-func withCause[S any](ctx context.Context, event eventqueue.Event[S], tell func(trigger)) func(trigger) {
-	of := &cause{ctx, Trigger{Object: event.Key, Type: event.Type, Origin: event.Origin}}
-	return func(t trigger) {
-		t.cause = of
-		tell(t)
-	}
-}
-
 // tellTriggered calls the observers for a trigger.
 func (r *run) tellTriggered(t trigger) {
 	if t.cause == nil {

@@ -129,7 +129,7 @@ func (r *run) heardOf(writes []written, now time.Time) []ownWrite {
 	var all []ownWrite
 	for _, w := range writes {
 		own, ok := w.certain()
-		if ok && slices.ContainsFunc(r.sources, func(source source) bool { return source.has(w) && source.selects(w) }) {
+		if ok && slices.ContainsFunc(r.sources, func(source source) bool { return source.has(w) && source.of().Selects(w.object) }) {
 			own.ended = now
 			all = append(all, own)
 		}

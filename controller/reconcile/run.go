@@ -30,7 +30,7 @@ type run struct {
 	end     context.CancelFunc
 	waiters sync.WaitGroup
 
-	scope atomic.Int32 // of the primary objects, as the last one of them showed it; see scopeOf
+	scope atomic.Int32 // of the primary objects, as the last one of them showed it; see inScope
 
 	// mu protects the fields below it. It is held briefly, and never while a function of the user runs.
 	mu     sync.Mutex
@@ -103,7 +103,11 @@ func (r *run) trigger(t trigger) {
 		return
 	}
 	if t.primary {
-		r.scope.Store(scopeOf(t.key))
+		scope := int32(namespaced)
+		if t.key.Namespace == "" {
+			scope = clusterScoped
+		}
+		r.scope.Store(scope)
 	}
 	t.key = r.inScope(t.key)
 	if t.left {
@@ -243,7 +247,7 @@ func (r *run) failed(ctx context.Context, err error) {
 		return
 	}
 	if len(r.sources) > 0 {
-		of.ResourceVersion = r.sources[0].held(of.Key)
+		of.ResourceVersion = versionOf(r.sources[0].object(of.Key)).resourceVersion
 	}
 	c := &call{Context: ctx, run: r, key: of.Key}
 	failure.Report(c, r.logger.With(zap.String("reconciler", r.name)), "reconcile failed", of, r.errorHandler)
@@ -345,7 +349,7 @@ func (r *run) read(ctx context.Context, c *call) (calls bool, err error) {
 	if ending.confirmed {
 		return true, nil
 	}
-	gone, err := primary.gone(ctx, c.key, ending.uids)
+	gone, err := primary.of().Gone(ctx, c.key, ending.uids...)
 	if err != nil || !gone {
 		return false, err
 	}

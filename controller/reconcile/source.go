@@ -27,20 +27,10 @@ type source interface {
 	// subscribe starts to pass events of the informer to tell, beginning with the objects in its
 	// cache.
 	subscribe(o *options, name string, tell func(trigger)) subscription
-	// held returns the resource version of the object that the cache holds under a key;
-	// empty if it holds none.
-	held(key store.Key) string
 	// has reports whether a written object belongs to the source.
 	has(w written) bool
-	// selects reports whether the source may deliver events of a written object that it has.
-	selects(w written) bool
 	// object returns the object that the cache holds under a key, or nil.
 	object(key store.Key) any
-	// gone reports whether the object of a key is gone from the server: see [informer.Informer.Gone].
-	gone(ctx context.Context, key store.Key, deleted []types.UID) (bool, error)
-	// clusterScoped reports whether the client of the source knows that the objects have no
-	// namespaces.
-	clusterScoped() bool
 	// visible returns a wait until the cache shows a write for a key; nil if the object does not
 	// belong to the source.
 	visible(key store.Key, w written) wait
@@ -52,6 +42,9 @@ type anyInformer interface {
 	Name() string
 	Stopped() <-chan struct{}
 	CatchUp(ctx context.Context, since time.Time) error
+	ClusterScoped() bool
+	Gone(ctx context.Context, key store.Key, deleted ...types.UID) (bool, error)
+	Selects(object metav1.Object) bool
 }
 
 // subscription is an [informer.Subscription] of any type.
@@ -140,14 +133,6 @@ func Where[T any](accepts func(eventqueue.Event[T]) bool) Option {
 
 var errOtherType = errors.New("predicate of Where is for another type than the primary informer has")
 
-func (w *watching[S]) held(key store.Key) string {
-	object, ok := w.informer.Cache().Get(key)
-	if !ok {
-		return ""
-	}
-	return versionOf(object).resourceVersion
-}
-
 func (w *watching[S]) check() error {
 	switch {
 	case w.informer == nil:
@@ -157,12 +142,6 @@ func (w *watching[S]) check() error {
 	}
 	return nil
 }
-
-func (w *watching[S]) gone(ctx context.Context, key store.Key, deleted []types.UID) (bool, error) {
-	return w.informer.Gone(ctx, key, deleted...)
-}
-
-func (w *watching[S]) clusterScoped() bool { return w.informer.ClusterScoped() }
 
 func (w *watching[S]) object(key store.Key) any {
 	if object, held := w.informer.Cache().Get(key); held {
@@ -192,7 +171,11 @@ func (w *watching[S]) handler(o *options, tell func(trigger)) informer.HandlerFu
 		return func(_ context.Context, event eventqueue.Event[S]) error { return w.handle(event, tell) }
 	}
 	return func(ctx context.Context, event eventqueue.Event[S]) error {
-		return w.handle(event, withCause(ctx, event, tell))
+		because := &cause{ctx, Trigger{Object: event.Key, Type: event.Type, Origin: event.Origin}}
+		return w.handle(event, func(t trigger) {
+			t.cause = because
+			tell(t)
+		})
 	}
 }
 
@@ -281,14 +264,6 @@ const (
 	clusterScoped
 )
 
-// scopeOf returns the scope of the kind whose object has a key.
-func scopeOf(key store.Key) int32 {
-	if key.Namespace == "" {
-		return clusterScoped
-	}
-	return namespaced
-}
-
 // inScope returns the key without its namespace if the primary objects have no namespaces. A mapping
 // sees only the secondary object, which may be in a namespace although its owner is not.
 func (r *run) inScope(key store.Key) store.Key {
@@ -297,7 +272,7 @@ func (r *run) inScope(key store.Key) store.Key {
 	}
 	// Objects say more than discovery: the kind may have been defined again with another scope.
 	scope := r.scope.Load()
-	if scope == clusterScoped || scope == unknownScope && r.sources[0].clusterScoped() {
+	if scope == clusterScoped || scope == unknownScope && r.sources[0].of().ClusterScoped() {
 		key.Namespace = ""
 	}
 	return key

@@ -159,8 +159,6 @@ func (w *watching[S]) has(of written) bool {
 	return true
 }
 
-func (w *watching[S]) selects(of written) bool { return w.informer.Selects(of.object) }
-
 func (w *watching[S]) visible(of store.Key, what written) wait {
 	if !w.has(what) {
 		return nil
@@ -338,12 +336,9 @@ func (r *run) resume(unseen map[store.Key][]wait) {
 func (r *run) leftUnseen() map[store.Key][]wait {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all map[store.Key][]wait
+	all := map[store.Key][]wait{}
 	for key, s := range r.states {
 		if s.hold != nil {
-			if all == nil {
-				all = map[store.Key][]wait{}
-			}
 			all[key] = s.hold.unseen
 		}
 	}

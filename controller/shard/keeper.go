@@ -42,14 +42,12 @@ type keeper struct {
 	nudged chan struct{} // a write is needed at once
 }
 
-func newKeeper(l *life) *keeper { return &keeper{of: l, nudged: make(chan struct{}, 1)} }
-
 // create creates the lease.
 func (k *keeper) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.of.patience())
 	defer cancel()
 	begun := k.of.clock.now()
-	lease, err := k.of.client.Create(ctx, k.of.newMemberLease(), metav1.CreateOptions{})
+	lease, err := k.of.client.Create(ctx, k.of.marked(memberLease(k.of.group.Name, k.of.id), nil), metav1.CreateOptions{})
 	if err != nil {
 		return &joinError{err}
 	}
@@ -113,13 +111,13 @@ func (k *keeper) lose(err error) {
 	k.mu.Unlock()
 	if first {
 		k.of.hardStop()
-		k.of.hush()
+		k.of.endRequests()
 		k.of.sight.poke()
 	}
 }
 
-// wind stops the timer of the deadline.
-func (k *keeper) wind() {
+// stopTimer stops the timer of the deadline.
+func (k *keeper) stopTimer() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stop()
@@ -155,7 +153,7 @@ func (k *keeper) nudge() {
 // run renews the lease until ctx ends or it is lost.
 func (k *keeper) run(ctx context.Context) {
 	for ctx.Err() == nil && k.err() == nil {
-		k.rest(ctx)
+		k.of.sleep(ctx, k.of.period, k.nudged)
 		if ctx.Err() != nil {
 			return
 		}
@@ -174,42 +172,36 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// rest waits until the next renewal is due.
-func (k *keeper) rest(ctx context.Context) {
-	due := make(chan struct{})
-	defer k.of.clock.after(k.of.period, func() { close(due) })()
-	select {
-	case <-due:
-	case <-k.nudged:
-	case <-ctx.Done():
-	}
-}
-
 // renew writes the lease. Each write requires the last version, so a renewal cannot undo that
 // another member has ended the incarnation.
 func (k *keeper) renew(ctx context.Context) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.of.patience())
 	defer cancel()
-	lease, err := k.update(ctx)
-	if apierrors.IsConflict(err) {
-		// Either an earlier renewal without an answer succeeded, or the lease was ended.
-		if err = k.refresh(ctx); err == nil {
-			lease, err = k.update(ctx)
-		}
-	}
+	lease, err := k.write(ctx, k.update)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%w: somebody deleted it", errLost)
 	}
 	return lease, err
 }
 
+// write calls a function that writes the lease, and once more after a conflict: either an earlier renewal
+// without an answer succeeded, or the lease was ended.
+func (k *keeper) write(ctx context.Context, write func(context.Context) (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
+	lease, err := write(ctx)
+	if apierrors.IsConflict(err) {
+		if err = k.refresh(ctx); err == nil {
+			return write(ctx)
+		}
+	}
+	return lease, err
+}
+
 func (k *keeper) update(ctx context.Context) (*coordinationv1.Lease, error) {
 	k.mu.Lock()
-	lease := k.lease.DeepCopy()
-	created, leaving := k.of.created, k.leaving
+	held, leaving := k.lease, k.leaving
 	k.mu.Unlock()
-	k.of.mark(lease)
-	lease.Annotations[joinedAnnotation] = created
+	lease := k.of.marked(held.Name, held)
+	lease.Annotations[joinedAnnotation] = k.of.created
 	if leaving {
 		lease.Annotations[leavingAnnotation] = "true"
 	}
@@ -247,12 +239,9 @@ func (k *keeper) current() *coordinationv1.Lease {
 func (k *keeper) end(ctx context.Context, clean bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.of.patience())
 	defer cancel()
-	lease, err := k.of.client.Update(ctx, freed(k.current()), metav1.UpdateOptions{})
-	if apierrors.IsConflict(err) {
-		if err = k.refresh(ctx); err == nil {
-			lease, err = k.of.client.Update(ctx, freed(k.current()), metav1.UpdateOptions{})
-		}
-	}
+	lease, err := k.write(ctx, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return k.of.client.Update(ctx, freed(k.current()), metav1.UpdateOptions{})
+	})
 	if err == nil && clean {
 		err = k.of.remove(ctx, lease)
 	}
@@ -275,16 +264,15 @@ func memberLease(group, incarnation string) string { return group + "-" + incarn
 
 func shardLease(group string, index int) string { return group + "-" + strconv.Itoa(index) }
 
-// newMemberLease returns the lease of an incarnation of a member.
-func (l *life) newMemberLease() *coordinationv1.Lease {
-	lease := &coordinationv1.Lease{}
-	lease.Namespace, lease.Name = l.group.Namespace, memberLease(l.group.Name, l.id)
-	l.mark(lease)
-	return lease
-}
-
-// mark writes the group and the holder into a lease.
-func (l *life) mark(lease *coordinationv1.Lease) {
+// marked returns a copy of a lease with the group, and with this incarnation as the holder. The lease may
+// be nil, if there is none yet.
+func (l *life) marked(name string, lease *coordinationv1.Lease) *coordinationv1.Lease {
+	if lease == nil {
+		lease = &coordinationv1.Lease{}
+		lease.Namespace, lease.Name = l.group.Namespace, name
+	} else {
+		lease = lease.DeepCopy()
+	}
 	if lease.Labels == nil {
 		lease.Labels = map[string]string{}
 	}
@@ -297,18 +285,12 @@ func (l *life) mark(lease *coordinationv1.Lease) {
 	// The time is for people, and makes each renewal a change. No member computes with it.
 	now := metav1.NowMicro()
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &l.id, &seconds, &now
+	return lease
 }
 
-// claimed returns the lease of a shard with this incarnation as the holder. The lease may be nil,
-// if there is none yet.
+// claimed returns the lease of a shard with this incarnation as the holder. The lease may be nil.
 func (l *life) claimed(index int, lease *coordinationv1.Lease) *coordinationv1.Lease {
-	if lease == nil {
-		lease = &coordinationv1.Lease{}
-		lease.Namespace, lease.Name = l.group.Namespace, shardLease(l.group.Name, index)
-	} else {
-		lease = lease.DeepCopy()
-	}
-	l.mark(lease)
+	lease = l.marked(shardLease(l.group.Name, index), lease)
 	lease.Labels[shardLabel] = strconv.Itoa(index)
 	term := int32(min(termOf(lease)+1, math.MaxInt32))
 	lease.Spec.LeaseTransitions, lease.Spec.AcquireTime = &term, lease.Spec.RenewTime

@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,10 +32,10 @@ type life struct {
 	reported []string
 	quit     time.Time
 
-	working  context.Context    // the context of all Holds
-	hardStop func()             // ends it at once; for any goroutine
-	asking   context.Context    // the context of requests
-	hush     context.CancelFunc // ends them; for any goroutine
+	working     context.Context    // the context of all Holds
+	hardStop    func()             // ends it at once; for any goroutine
+	asking      context.Context    // the context of requests
+	endRequests context.CancelFunc // ends it; for any goroutine
 
 	tasks sync.WaitGroup
 
@@ -51,7 +52,7 @@ type attempt struct {
 
 func newLife(m *Member, s *sight) *life {
 	l := &life{Member: m, sight: s, id: m.identity + "-" + m.suffix(), ending: map[string]attempt{}}
-	l.keeper = newKeeper(l)
+	l.keeper = &keeper{of: l, nudged: make(chan struct{}, 1)}
 	l.tenures = make([]*tenure, m.group.Shards)
 	for i := range l.tenures {
 		l.tenures[i] = &tenure{of: l, shard: Shard{Index: i, Of: m.group.Shards}}
@@ -83,8 +84,8 @@ func (l *life) receive() {
 func (l *life) run(ctx context.Context) error {
 	l.working, l.hardStop = controller.HardStopContext(context.WithoutCancel(ctx))
 	defer l.hardStop()
-	l.asking, l.hush = context.WithCancel(context.WithoutCancel(ctx))
-	defer l.hush()
+	l.asking, l.endRequests = context.WithCancel(context.WithoutCancel(ctx))
+	defer l.endRequests()
 	if err := l.keeper.create(ctx); err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (l *life) run(ctx context.Context) error {
 	kept := make(chan struct{})
 	go func() { defer close(kept); l.keeper.run(l.asking) }()
 	stopping := context.AfterFunc(ctx, func() {
-		if hardStopped(ctx) {
+		if errors.Is(context.Cause(ctx), controller.ErrStopNow) {
 			l.hardStop()
 		}
 		l.sight.poke()
@@ -102,9 +103,9 @@ func (l *life) run(ctx context.Context) error {
 
 	clean := l.loop(ctx)
 	// All work has ended. Requests that are still running have no effect.
-	l.hush()
+	l.endRequests()
 	<-kept
-	l.keeper.wind()
+	l.keeper.stopTimer()
 	l.tasks.Wait()
 	l.receive()
 	l.keeper.end(ctx, clean)
@@ -135,7 +136,7 @@ func (l *life) loop(ctx context.Context) (clean bool) {
 		if !lost {
 			next = earlier(next, l.keeper.due())
 		}
-		idle := !l.busy()
+		idle := !slices.ContainsFunc(l.tenures, func(t *tenure) bool { return t.running || t.writing })
 		if idle && lost {
 			return false
 		}
@@ -147,27 +148,7 @@ func (l *life) loop(ctx context.Context) (clean bool) {
 				return false // the server does not accept the writes
 			}
 		}
-		l.wait(next)
-	}
-}
-
-// busy reports whether a RunFunc or a write of a shard is running.
-func (l *life) busy() bool {
-	for _, t := range l.tenures {
-		if t.running || t.writing {
-			return true
-		}
-	}
-	return false
-}
-
-// wait waits for a change, at most until a time.
-func (l *life) wait(until time.Time) {
-	over := make(chan struct{})
-	defer l.clock.after(until.Sub(l.clock.now()), func() { close(over) })()
-	select {
-	case <-l.sight.wake:
-	case <-over:
+		l.sleep(context.Background(), next.Sub(l.clock.now()), l.sight.wake)
 	}
 }
 
@@ -183,12 +164,10 @@ func (l *life) step(v *view, now time.Time, lost bool) (next time.Time) {
 		lost = true
 	}
 	target := make([]string, l.group.Shards)
-	if !l.passed {
-		// A member whose view is older than its own join cannot see who joined before.
-		if own != nil && own.joined != "" && !newer(l.created, v.version) {
-			l.passed = !l.behind(v, own, now)
-			l.reportWait(v)
-		}
+	// A member whose view is older than its own join cannot see who joined before.
+	if !l.passed && own != nil && own.joined != "" && !newer(l.created, v.version) {
+		l.passed = !l.behind(v, own, now)
+		l.reportWait(v)
 	}
 	if !lost {
 		target = assign(v.candidates(l.group), l.holders(v, now))

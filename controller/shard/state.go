@@ -239,20 +239,20 @@ func (m *Member) Alive() error {
 // members.
 func (m *Member) StatusItems() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
-		for _, fact := range m.facts() {
-			if !yield(fact[0], fact[1]) {
+		for _, item := range m.statusItems() {
+			if !yield(item[0], item[1]) {
 				return
 			}
 		}
 	}
 }
 
-func (m *Member) facts() [][2]string {
+func (m *Member) statusItems() [][2]string {
 	s := m.State()
-	facts := [][2]string{{"does", string(s.Phase)}}
+	items := [][2]string{{"does", string(s.Phase)}}
 	add := func(name, value string) {
 		if value != "" {
-			facts = append(facts, [2]string{name, value})
+			items = append(items, [2]string{name, value})
 		}
 	}
 	var held, ending, free []string
@@ -290,5 +290,5 @@ func (m *Member) facts() [][2]string {
 	if s.Err != nil {
 		add("last failure", s.Err.Error())
 	}
-	return facts
+	return items
 }

@@ -237,7 +237,7 @@ func assign(members, holders []string) []string {
 	share := shares(members, held, len(holders))
 	for m, mine := range held {
 		if room := share[m]; len(mine) > room {
-			slices.SortFunc(mine, func(a, b int) int { return preference(m, b, a) })
+			slices.SortFunc(mine, func(a, b int) int { return cmp.Or(cmp.Compare(wants(m, b), wants(m, a)), cmp.Compare(b, a)) })
 			mine = mine[:room]
 		}
 		for _, i := range mine {
@@ -266,9 +266,10 @@ func assign(members, holders []string) []string {
 func shares(members []string, held map[string][]int, n int) map[string]int {
 	least, more := n/len(members), n%len(members)
 	order := slices.Clone(members)
+	extra := func(m string) int { return min(max(len(held[m])-least, 0), 1) }
 	slices.SortFunc(order, func(a, b string) int {
 		return cmp.Or(
-			compareBool(len(held[a]) > least, len(held[b]) > least),
+			cmp.Compare(extra(b), extra(a)),
 			cmp.Compare(wants(a, -1), wants(b, -1)),
 			cmp.Compare(a, b),
 		)
@@ -281,23 +282,6 @@ func shares(members []string, held map[string][]int, n int) map[string]int {
 		}
 	}
 	return share
-}
-
-// compareBool sorts true before false.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
-	}
-}
-
-// preference is negative if a member wants shard a less than shard b.
-func preference(member string, a, b int) int {
-	return cmp.Or(cmp.Compare(wants(member, a), wants(member, b)), cmp.Compare(a, b))
 }
 
 // wants returns the preference of a member for a shard. Every member computes the same number.

@@ -232,7 +232,7 @@ var mutants = []mutant{{
 }, {
 	name:  "reconcile: the scope of keys is unknown before the first object",
 	file:  "controller/reconcile/source.go",
-	text:  "scope == clusterScoped || scope == unknownScope && r.sources[0].clusterScoped()",
+	text:  "scope == clusterScoped || scope == unknownScope && r.sources[0].of().ClusterScoped()",
 	with:  "scope == clusterScoped",
 	tests: []string{"./controller/reconcile"},
 }, {
