@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -72,14 +73,9 @@ func (o Options[T]) withDefaults() (Options[T], error) {
 		}
 		o.Codec = codec
 	}
-	if o.Delay == 0 {
-		o.Delay = DefaultDelay
-	}
+	o.Delay, o.chunk = cmp.Or(o.Delay, DefaultDelay), cmp.Or(o.chunk, defaultChunk)
 	if o.MaxUnwritten <= 0 {
 		o.MaxUnwritten = DefaultMaxUnwritten
-	}
-	if o.chunk == 0 {
-		o.chunk = defaultChunk
 	}
 	if o.ErrorHandler == nil {
 		o.ErrorHandler = func(error) {}

@@ -65,41 +65,30 @@ type source struct {
 
 // New returns empty metrics.
 func New() *Metrics {
+	histogram := func(name, help string, buckets []float64, labels ...string) *prom.HistogramVec {
+		return prom.NewHistogramVec(prom.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+	}
 	m := &Metrics{
-		lists: prom.NewHistogramVec(prom.HistogramOpts{
-			Namespace: namespace, Name: "list_duration_seconds", Help: "How long lists and watch-lists took.",
-			Buckets: prom.ExponentialBuckets(0.01, 4, 9),
-		}, []string{"informer", "reason", "streamed"}),
+		lists: histogram("list_duration_seconds", "How long lists and watch-lists took.",
+			prom.ExponentialBuckets(0.01, 4, 9), "informer", "reason", "streamed"),
 		listed: prom.NewGaugeVec(prom.GaugeOpts{
 			Namespace: namespace, Name: "list_objects", Help: "How many objects the last list brought.",
 		}, []string{"informer"}),
-		watches: prom.NewHistogramVec(prom.HistogramOpts{
-			Namespace: namespace, Name: "watch_duration_seconds", Help: "How long watches lasted.",
-			Buckets: []float64{1, 10, 60, 300, 420, 600, 900},
-		}, []string{"informer", "reason"}),
+		watches: histogram("watch_duration_seconds", "How long watches lasted.",
+			[]float64{1, 10, 60, 300, 420, 600, 900}, "informer", "reason"),
 		events: prom.NewCounterVec(prom.CounterOpts{
 			Namespace: namespace, Name: "events_total", Help: "Changes of the cache.",
 		}, []string{"informer", "type", "origin"}),
-		lag: prom.NewHistogramVec(prom.HistogramOpts{
-			Namespace: namespace, Name: "event_lag_seconds", Help: "How long after an object was written the cache had it, by the server's clock of whole seconds.",
-			Buckets: []float64{1, 2, 3, 5, 10, 30, 60, 300},
-		}, []string{"informer"}),
-		waits: prom.NewHistogramVec(prom.HistogramOpts{
-			Namespace: namespace, Name: "queue_wait_seconds", Help: "How long objects with events waited for the subscriber.",
-			Buckets: prom.ExponentialBuckets(0.0001, 10, 8),
-		}, []string{"informer", "subscriber"}),
-		handlers: prom.NewHistogramVec(prom.HistogramOpts{
-			Namespace: namespace, Name: "handler_duration_seconds", Help: "How long calls of handlers took.",
-			Buckets: prom.ExponentialBuckets(0.0001, 10, 7),
-		}, []string{"informer", "subscriber", "result"}),
-		reconciles: prom.NewHistogramVec(prom.HistogramOpts{
-			Namespace: namespace, Name: "reconcile_duration_seconds", Help: "How long calls of reconcile functions took.",
-			Buckets: prom.ExponentialBuckets(0.001, 4, 10),
-		}, []string{"reconciler", "result"}),
-		keyWaits: prom.NewHistogramVec(prom.HistogramOpts{
-			Namespace: namespace, Name: "reconcile_wait_seconds", Help: "How long keys waited for a call of the reconcile function.",
-			Buckets: prom.ExponentialBuckets(0.0001, 10, 8),
-		}, []string{"reconciler"}),
+		lag: histogram("event_lag_seconds", "How long after an object was written the cache had it, by the server's clock of whole seconds.",
+			[]float64{1, 2, 3, 5, 10, 30, 60, 300}, "informer"),
+		waits: histogram("queue_wait_seconds", "How long objects with events waited for the subscriber.",
+			prom.ExponentialBuckets(0.0001, 10, 8), "informer", "subscriber"),
+		handlers: histogram("handler_duration_seconds", "How long calls of handlers took.",
+			prom.ExponentialBuckets(0.0001, 10, 7), "informer", "subscriber", "result"),
+		reconciles: histogram("reconcile_duration_seconds", "How long calls of reconcile functions took.",
+			prom.ExponentialBuckets(0.001, 4, 10), "reconciler", "result"),
+		keyWaits: histogram("reconcile_wait_seconds", "How long keys waited for a call of the reconcile function.",
+			prom.ExponentialBuckets(0.0001, 10, 8), "reconciler"),
 	}
 	m.own = []prom.Collector{m.lists, m.listed, m.watches, m.events, m.lag, m.waits, m.handlers, m.reconciles, m.keyWaits}
 	return m

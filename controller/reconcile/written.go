@@ -55,15 +55,6 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-func (c *call) log() *zap.Logger {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.logger == nil {
-		c.logger = c.run.logger.With(zap.String("reconciler", c.run.name), zap.Stringer("key", c.key))
-	}
-	return c.logger
-}
-
 // Record implements [ownwrites.Recorder]. It reads the version here, during the user's own call.
 func (c *call) Record(write ownwrites.Write) {
 	if isNil(write.Object) {
@@ -137,10 +128,16 @@ func RecordDelete[S metav1.Object](ctx context.Context, object S) {
 // Logger returns the reconciler's logger, with its name and the key on every line. Outside of a
 // reconcile function the logger logs nothing.
 func Logger(ctx context.Context) *zap.Logger {
-	if c := callOf(ctx); c != nil {
-		return c.log()
+	c := callOf(ctx)
+	if c == nil {
+		return zap.NewNop()
 	}
-	return zap.NewNop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.logger == nil {
+		c.logger = c.run.logger.With(zap.String("reconciler", c.run.name), zap.Stringer("key", c.key))
+	}
+	return c.logger
 }
 
 func (w *watching[S]) has(of written) bool {

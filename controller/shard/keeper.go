@@ -19,12 +19,9 @@ import (
 // errLost means that the lease of an incarnation is lost and never becomes valid again.
 var errLost = errors.New("lease lost")
 
-// joinError is the reason why a member could not join. Its lease may have been created, so the next
+// errNotCreated means that a member could not join. Its lease may have been created, so the next
 // attempt uses another incarnation.
-type joinError struct{ err error }
-
-func (e *joinError) Error() string { return fmt.Sprintf("create the lease of a member: %v", e.err) }
-func (e *joinError) Unwrap() error { return e.err }
+var errNotCreated = errors.New("create the lease of a member")
 
 // keeper keeps the lease of an incarnation. It counts time from the start of the last successful
 // request: other members see the write later than that.
@@ -49,7 +46,7 @@ func (k *keeper) create(ctx context.Context) error {
 	begun := k.of.clock.now()
 	lease, err := k.of.client.Create(ctx, k.of.marked(memberLease(k.of.group.Name, k.of.id), nil), metav1.CreateOptions{})
 	if err != nil {
-		return &joinError{err}
+		return fmt.Errorf("%w: %w", errNotCreated, err)
 	}
 	k.wrote(lease, begun)
 	k.nudge() // publish the version at which this member joined

@@ -79,7 +79,7 @@ func (l *life) receive() {
 	}
 }
 
-// run returns nil if ctx has ended. It returns an errLost or a joinError if another life should
+// run returns nil if ctx has ended. It returns an errLost or an errNotCreated if another life should
 // follow. Otherwise it returns the error of a RunFunc.
 func (l *life) run(ctx context.Context) error {
 	l.working, l.hardStop = controller.HardStopContext(context.WithoutCancel(ctx))

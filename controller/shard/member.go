@@ -112,12 +112,13 @@ func (m *Member) live(ctx context.Context, s *sight) error {
 	for ctx.Err() == nil {
 		l := newLife(m, s)
 		err := l.run(ctx)
-		if errors.Is(err, errLost) {
+		switch {
+		case errors.Is(err, errLost):
 			m.logger.Warn("member has lost its lease", zap.String("group", m.group.Name), zap.String("incarnation", l.id), zap.Error(err))
-		} else if _, ok := errors.AsType[*joinError](err); !ok {
-			return err
-		} else {
+		case errors.Is(err, errNotCreated):
 			m.logger.Warn("member cannot join", zap.String("group", m.group.Name), zap.Error(err))
+		default:
+			return err
 		}
 		m.status.Set(func(s *State) { s.Err = err })
 		m.sleep(ctx, m.period, nil)

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -59,10 +60,13 @@ func newView(group Group, leases func(yield func(*coordinationv1.Lease) bool), o
 		}
 		label, isShard := lease.Labels[shardLabel]
 		if !isShard {
-			v.add(group, &peer{
-				lease: lease, of: of, joined: lease.Annotations[joinedAnnotation],
-				leaving: lease.Annotations[leavingAnnotation] != "", ended: holderOf(lease) == "", duration: duration,
-			})
+			// An ended lease does not name its holder, but is named after it.
+			if id, ok := strings.CutPrefix(lease.Name, memberLease(group.Name, "")); ok && id != "" {
+				v.members[id] = &peer{
+					id: id, lease: lease, of: of, joined: lease.Annotations[joinedAnnotation],
+					leaving: lease.Annotations[leavingAnnotation] != "", ended: holderOf(lease) == "", duration: duration,
+				}
+			}
 			continue
 		}
 		c := claim{lease: lease, holder: holderOf(lease), duration: duration}
@@ -74,14 +78,6 @@ func newView(group Group, leases func(yield func(*coordinationv1.Lease) bool), o
 		}
 	}
 	return v
-}
-
-// add adds the incarnation that a lease is named after: an ended lease does not name its holder.
-func (v *view) add(group Group, p *peer) {
-	if prefix := memberLease(group.Name, ""); len(p.lease.Name) > len(prefix) && p.lease.Name[:len(prefix)] == prefix {
-		p.id = p.lease.Name[len(prefix):]
-		v.members[p.id] = p
-	}
 }
 
 // alive returns the living incarnations, in the same order for all members.

@@ -102,11 +102,8 @@ func (m *namedRunnable) look() (shown Runnable) {
 			shown.Ready, shown.Reason = false, fmt.Sprintf("panic: %v", value)
 		}
 	}()
-	if err := m.runnable.Ready(); err != nil {
-		shown.Reason = err.Error()
-	} else {
-		shown.Ready = true
-	}
+	err := m.runnable.Ready()
+	shown.Ready, shown.Reason = err == nil, errorText(err)
 	if reporter, ok := m.runnable.(StatusReporter); ok {
 		for name, value := range reporter.StatusItems() {
 			shown.StatusItems = append(shown.StatusItems, StatusItem{Name: name, Value: value})

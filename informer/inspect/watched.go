@@ -53,9 +53,9 @@ type watched[T any] struct {
 }
 
 func (w *watched[T]) state() Informer {
-	cache := w.informer.Cache()
+	cache, unready := w.informer.Cache(), w.informer.Ready()
 	s := Informer{
-		Type: reflect.TypeFor[T]().String(), Ready: true, Synced: lifecycle.IsClosed(w.informer.Synced()),
+		Type: reflect.TypeFor[T]().String(), Ready: unready == nil, Reason: errorText(unready), Synced: lifecycle.IsClosed(w.informer.Synced()),
 		Objects: cache.Len(), ResourceVersion: cache.ResourceVersion(),
 		Last: []Change{},
 	}
@@ -65,9 +65,6 @@ func (w *watched[T]) state() Informer {
 	s.Bytes = int64(w.objectBytes() * float64(s.Objects))
 	var last time.Time
 	s.Changes, s.Rate, last = w.history.count()
-	if err := w.informer.Ready(); err != nil {
-		s.Ready, s.Reason = false, err.Error()
-	}
 	for _, scope := range w.informer.Scopes() {
 		s.Reflectors = append(s.Reflectors, newReflector(scope))
 		if scope.Synced && !scope.Broken.IsZero() {
@@ -87,16 +84,10 @@ func newReflector(scope informer.ScopeState) Reflector {
 		Phase: string(scope.State.Phase), Since: scope.State.Since, Synced: scope.Synced, LastContact: scope.State.LastContact,
 		Sharding: string(scope.State.Sharding),
 		Broken:   scope.Broken, Attempt: scope.State.Attempt, NextRetry: scope.State.NextRetry,
-		LastErrorAt: scope.State.LastErrTime,
+		Error: errorText(scope.State.Err), LastError: errorText(scope.State.LastErr), LastErrorAt: scope.State.LastErrTime,
 	}
 	if scope.Scope != (store.Scope{}) {
 		r.Scope = scope.Scope.String()
-	}
-	if scope.State.Err != nil {
-		r.Error = scope.State.Err.Error()
-	}
-	if scope.State.LastErr != nil {
-		r.LastError = scope.State.LastErr.Error()
 	}
 	return r
 }
@@ -115,14 +106,18 @@ func newSubscriber(name string, synced bool, stats eventqueue.Stats, queues []ev
 }
 
 func newQueue(subscriber string, q eventqueue.Pending) Queue {
-	shown := Queue{
+	return Queue{
 		Subscriber: subscriber, Key: q.Key.String(), Events: q.Events, AgeSeconds: q.Age.Seconds(), InFlight: q.InFlight,
-		Failures: q.Failures, RetryInSeconds: q.RetryIn.Seconds(), where: key(q.Key),
+		Failures: q.Failures, RetryInSeconds: q.RetryIn.Seconds(), Error: errorText(q.Err), where: key(q.Key),
 	}
-	if q.Err != nil {
-		shown.Error = q.Err.Error()
+}
+
+// errorText returns the text of an error; empty for nil.
+func errorText(err error) string {
+	if err == nil {
+		return ""
 	}
-	return shown
+	return err.Error()
 }
 
 // objectBytes estimates the JSON size of an object.

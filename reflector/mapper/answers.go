@@ -233,9 +233,7 @@ func (m *Mapper) KindFor(resource schema.GroupVersionResource) (schema.GroupVers
 
 // KindForWithContext returns the kind of a resource.
 func (m *Mapper) KindForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) (schema.GroupVersionKind, error) {
-		return mapper.KindFor(resource)
-	})
+	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) (schema.GroupVersionKind, error) { return mapper.KindFor(resource) })
 }
 
 // KindsFor returns the possible kinds of a resource, the preferred one first.
@@ -261,9 +259,7 @@ func (m *Mapper) ResourceFor(resource schema.GroupVersionResource) (schema.Group
 
 // ResourceForWithContext completes a partial resource.
 func (m *Mapper) ResourceForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionResource, error) {
-	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) (schema.GroupVersionResource, error) {
-		return mapper.ResourceFor(resource)
-	})
+	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) (schema.GroupVersionResource, error) { return mapper.ResourceFor(resource) })
 }
 
 // ResourcesFor returns the resources that match a partial resource, the preferred one first.
@@ -290,9 +286,7 @@ func (m *Mapper) ResourceSingularizer(resource string) (string, error) {
 
 // ResourceSingularizerWithContext returns the singular of a resource.
 func (m *Mapper) ResourceSingularizerWithContext(ctx context.Context, resource string) (string, error) {
-	return use(ctx, m, func(schema.GroupVersion) bool { return true }, func(mapper meta.RESTMapper) (string, error) {
-		return mapper.ResourceSingularizer(resource)
-	})
+	return use(ctx, m, func(schema.GroupVersion) bool { return true }, func(mapper meta.RESTMapper) (string, error) { return mapper.ResourceSingularizer(resource) })
 }
 
 // RESTMapping returns the resource of a kind. It uses the first of the given versions that the
@@ -304,9 +298,7 @@ func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 // RESTMappingWithContext returns the resource of a kind. It uses the first of the given versions
 // that the server serves, or the server's preferred version without versions.
 func (m *Mapper) RESTMappingWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return use(ctx, m, ofKind(kind, versions), func(mapper meta.RESTMapper) (*meta.RESTMapping, error) {
-		return mapper.RESTMapping(kind, versions...)
-	})
+	return use(ctx, m, ofKind(kind, versions), func(mapper meta.RESTMapper) (*meta.RESTMapping, error) { return mapper.RESTMapping(kind, versions...) })
 }
 
 // RESTMappings returns all resources of a kind.
