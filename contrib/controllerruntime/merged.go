@@ -11,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/internal/feed"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/labels"
@@ -190,14 +191,7 @@ func (m *merged) Changed(seen reflector.State) <-chan struct{} {
 // Synced returns a channel that is closed once all caches are filled, and the objects are shown.
 func (m *merged) Synced() <-chan struct{} { return m.filled }
 
-func (m *merged) isFilled() bool {
-	select {
-	case <-m.filled:
-		return true
-	default:
-		return false
-	}
-}
+func (m *merged) isFilled() bool { return lifecycle.IsClosed(m.filled) }
 
 // version returns the version up to which all caches have every change. The merged cache has the
 // versions of its objects, which come from several watches and so may go back.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -186,14 +187,7 @@ func (r *reader) addList(list reflect.Type) bool {
 
 // ready reports whether the informer has synced and still runs. A RemoveInformer that looked for the
 // reader just before another read made it stops the informer, but leaves the reader.
-func (r *reader) ready() bool {
-	select {
-	case <-r.synced:
-		return !r.informer.IsStopped()
-	default:
-		return false
-	}
-}
+func (r *reader) ready() bool { return lifecycle.IsClosed(r.synced) && !r.informer.IsStopped() }
 
 // get copies an object into out, and reports whether it did.
 func (r *reader) get(key client.ObjectKey, out client.Object, opts []client.GetOption) bool {

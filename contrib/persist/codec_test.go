@@ -151,7 +151,6 @@ func TestObjectThatCannotBeEncodedStopsNoOther(t *testing.T) {
 	assert.True(t, state.Lasting)
 	assert.Zero(t, state.Unwritten)
 	assert.Equal(t, 2, state.Unencoded)
-	assert.Equal(t, []store.Key{keyOf("a"), keyOf("d")}, state.UnencodedKeys)
 	lacks(t, s.Close(), keyOf("a"), 1)
 
 	next := openPicky(t, path, newPicky())
@@ -196,7 +195,6 @@ func TestVersionComesBackWithTheLastObjectThatIsLacking(t *testing.T) {
 			require.NoError(t, s.Flush())
 			assert.Equal(t, "15", s.saved.Version)
 			assert.Zero(t, s.State().Unencoded)
-			assert.Empty(t, s.State().UnencodedKeys)
 			want := held(s)
 			require.NoError(t, s.Close())
 			assert.Equal(t, want, held(openPicky(t, path, newPicky())))
@@ -288,7 +286,6 @@ func TestRunKeepsItsPaceWhateverCannotBeEncoded(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, n+1, s.State().Unencoded)
 		}
-		assert.Len(t, s.State().UnencodedKeys, maxNamed)
 		cancel()
 		lacks(t, <-ended, keyOf("0"), 19)
 	})

@@ -27,10 +27,8 @@ type Store[T any] struct {
 	file    *boltFile                        // nil after Close
 	update  func(func(*bolt.Tx) error) error // file.Update, except in tests
 	saved   fileState
-	unsure  bool // saved may differ from the state in the file
-	// lacking has the objects that could not be encoded, by key, and named has the first keys.
-	lacking map[store.Key]change[T]
-	named   []store.Key
+	unsure  bool                    // saved may differ from the state in the file
+	lacking map[store.Key]change[T] // the objects that could not be encoded
 
 	// mu protects the fields below it.
 	mu       sync.Mutex
@@ -136,10 +134,9 @@ type State struct {
 	Err     error
 
 	// Unencoded is the number of objects whose current state is not in the file, because the codec
-	// could not encode it: see persist-P8. UnencodedKeys are the first ten of their keys, in
-	// order; they are read-only. The file has all other objects.
-	Unencoded     int
-	UnencodedKeys []store.Key
+	// could not encode it: see persist-P8. The [EncodeError] of a write names the first of them.
+	// The file has all other objects.
+	Unencoded int
 
 	// Written is the time of the last write; zero if there was none.
 	Written time.Time

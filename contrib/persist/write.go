@@ -245,7 +245,7 @@ func (s *Store[T]) settle(batch pending[T], w writer[T], err error) error {
 	defer s.mu.Unlock()
 	s.flight = pending[T]{}
 	s.state.Lasting, s.state.Err = err == nil, err
-	s.state.Unencoded, s.state.UnencodedKeys = len(s.lacking), s.named
+	s.state.Unencoded = len(s.lacking)
 	if err == nil {
 		s.state.Written = time.Now()
 		s.written += w.records
@@ -516,13 +516,9 @@ func (f failures) error() error {
 	return &EncodeError{Key: first, Err: f[first], More: len(f) - 1}
 }
 
-// maxNamed is the largest number of keys in State.UnencodedKeys.
-const maxNamed = 10
-
 // noteLacking records the objects that the file lacks after a batch was written. The caller holds
 // writing.
 func (s *Store[T]) noteLacking(batch pending[T], w writer[T]) {
-	before := len(s.lacking)
 	for key, c := range batch.changes {
 		if _, failed := w.failures[key]; !failed {
 			delete(s.lacking, key)
@@ -533,10 +529,6 @@ func (s *Store[T]) noteLacking(batch pending[T], w writer[T]) {
 		}
 		c.fresh = false
 		s.lacking[key] = c
-	}
-	if len(w.failures) > 0 || len(s.lacking) != before {
-		keys := slices.SortedFunc(maps.Keys(s.lacking), store.Key.Compare)
-		s.named = slices.Clone(keys[:min(len(keys), maxNamed)])
 	}
 }
 

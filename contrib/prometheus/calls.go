@@ -140,11 +140,6 @@ type queue struct {
 	stats func() eventqueue.Stats
 }
 
-func (q *queue) collect(to chan<- prom.Metric) {
-	stats := q.stats()
-	collect(to, &stats, func(m *queueMetric) *prom.Desc { return m.reconciler }, q.name)
-}
-
 // reconcilerObserver measures the calls of reconcile functions.
 type reconcilerObserver struct{ *Metrics }
 

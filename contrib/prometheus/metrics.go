@@ -99,7 +99,13 @@ func (m *Metrics) Describe(to chan<- *prom.Desc) {
 	for _, c := range m.own {
 		c.Describe(to)
 	}
-	describe(to)
+	for _, d := range states {
+		to <- d
+	}
+	for _, q := range queueMetrics {
+		to <- q.subscriber
+		to <- q.reconciler
+	}
 }
 
 // Collect implements [prom.Collector].
@@ -115,7 +121,8 @@ func (m *Metrics) Collect(to chan<- prom.Metric) {
 		s.collect(to)
 	}
 	for _, q := range queues {
-		q.collect(to)
+		stats := q.stats()
+		collect(to, &stats, func(m *queueMetric) *prom.Desc { return m.reconciler }, q.name)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	prom "github.com/prometheus/client_golang/prometheus"
 )
@@ -64,16 +65,6 @@ var queueMetrics = []queueMetric{
 	newQueueMetric("given_up_total", "Objects given up with a permanent error.", prom.CounterValue, func(s *eventqueue.Stats) float64 { return float64(s.GivenUp) }),
 }
 
-func describe(to chan<- *prom.Desc) {
-	for _, d := range states {
-		to <- d
-	}
-	for _, q := range queueMetrics {
-		to <- q.subscriber
-		to <- q.reconciler
-	}
-}
-
 // shown is an informer in the metrics.
 type shown[T any] struct {
 	name     string
@@ -96,13 +87,7 @@ func (s *shown[T]) collect(to chan<- prom.Metric) {
 	if n, err := strconv.ParseUint(i.Cache().ResourceVersion(), 10, 64); err == nil {
 		gauge(version, float64(n))
 	}
-	isSynced := false
-	select {
-	case <-i.Synced():
-		isSynced = true
-	default:
-	}
-	gauge(synced, float64(count(isSynced)))
+	gauge(synced, float64(count(lifecycle.IsClosed(i.Synced()))))
 	gauge(ready, float64(count(i.Ready() == nil)))
 	in := map[reflector.Phase]float64{}
 	var heard bool

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,9 +93,9 @@ func (w *waiting) held(record *resourcelock.LeaderElectionRecord, why string) {
 	case why != "":
 		w.log().Warn("not leading: "+why, zap.Duration("leaseDuration", max(theirs, w.elector.lease)))
 	case theirs > maxLeases*w.elector.lease:
-		w.log().Warn("not leading: another process holds the lease for far longer than this one would: if it does not run, delete the Lease", zap.String("holder", cut(record.HolderIdentity)), zap.Duration("leaseDuration", theirs))
+		w.log().Warn("not leading: another process holds the lease for far longer than this one would: if it does not run, delete the Lease", zap.String("holder", cut.Text(record.HolderIdentity, cut.MaxName)), zap.Duration("leaseDuration", theirs))
 	default:
-		w.log().Info("not leading: another process holds the lease", zap.String("holder", cut(record.HolderIdentity)), zap.Duration("leaseDuration", max(theirs, w.elector.lease)))
+		w.log().Info("not leading: another process holds the lease", zap.String("holder", cut.Text(record.HolderIdentity, cut.MaxName)), zap.Duration("leaseDuration", max(theirs, w.elector.lease)))
 	}
 }
 
@@ -105,13 +106,4 @@ const maxLeases = 10
 // log returns the logger with the lease and the next try.
 func (w *waiting) log() *zap.Logger {
 	return w.elector.logger.With(zap.String("lease", w.elector.lock.Describe()), zap.Duration("tryAgainIn", w.elector.retry))
-}
-
-// cut shortens an identity, which may be anything, for the log.
-func cut(identity string) string {
-	const most = 253
-	if len(identity) > most {
-		identity = identity[:most] + "…"
-	}
-	return identity
 }

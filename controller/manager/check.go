@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 )
 
 var (
@@ -106,14 +107,11 @@ func (m *Manager) itself(leads bool) check {
 	if m.elector != nil {
 		c.note = map[bool]string{true: "leads", false: "follows"}[leads]
 	}
-	if m.ending == nil {
+	switch {
+	case m.ending == nil:
 		c.err = errNotRunning
-		return c
-	}
-	select {
-	case <-m.ending:
+	case lifecycle.IsClosed(m.ending):
 		c.err = errEnding
-	default:
 	}
 	return c
 }
@@ -243,15 +241,10 @@ func (m *Manager) idleInformers() error {
 		}
 		for _, watched := range reconciler.Informers() {
 			i, ok := watched.(lasting)
-			if !ok || m.has(watched) { // a led member may start later
-				continue
-			}
-			select {
-			case <-i.Stopped():
+			if ok && lifecycle.IsClosed(i.Stopped()) && !m.has(watched) { // a led member may start later
 				name, _ := nameOf(watched)
 				err := fmt.Errorf("informer %q %w and is no member: add it with Manager.Add, or call its Run", name, errNotRunning)
 				errs = append(errs, &RunnableError{Name: p.name, Err: err})
-			default:
 			}
 		}
 	}

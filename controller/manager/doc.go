@@ -71,7 +71,7 @@
 //
 // # Code
 //
-// manager.go starts and ends the members in order. informers.go makes the shared informers, reconcile.go the
+// manager.go starts and ends the members in order. informers.go makes the shared informers and the
 // reconcilers, check.go asks members for their health, and process.go has what a process has once: its
 // signals, its HTTP server and klog.
 package manager

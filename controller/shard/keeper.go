@@ -137,9 +137,6 @@ func (k *keeper) leave() {
 	}
 }
 
-// left reports whether other members can see the announcement of leave.
-func (k *keeper) left() bool { return k.current().Annotations[leavingAnnotation] != "" }
-
 func (k *keeper) nudge() {
 	select {
 	case k.nudged <- struct{}{}:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,7 +60,7 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 		t.begin(c)
 	case c.version() == t.tried && now.Before(t.retry):
 		return t.retry
-	case mine && t.of.leaving && !t.of.keeper.left():
+	case mine && t.of.leaving && t.of.keeper.current().Annotations[leavingAnnotation] == "":
 		// Other members must see the announcement first. Otherwise they count this member, and move
 		// their own shards when they see that it has fewer. leave announces it at once.
 	case mine:
@@ -115,7 +116,7 @@ func (t *tenure) begin(c claim) {
 		err := error(&eventqueue.PanicError{Value: eventqueue.ErrAbandoned}) // Goexit
 		defer func() {
 			h.over.Store(true)
-			hadToEnd := over(ctx) // the goroutine of the life may see it later
+			hadToEnd := ctx.Err() != nil || lifecycle.IsClosed(controller.HardStopped(ctx)) // the goroutine of the life may see it later
 			t.of.post(func() { t.ended(err, hadToEnd) })
 		}()
 		err = t.of.hold(ctx, h.shard)
@@ -137,18 +138,6 @@ func (t *tenure) end(cause error) {
 	}
 	t.stop = t.of.clock.after(t.of.drain, late)
 	t.give(cause)
-}
-
-// over reports whether a RunFunc was told to end.
-func over(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return true
-	case <-controller.HardStopped(ctx):
-		return true
-	default:
-		return false
-	}
 }
 
 // ended records that the RunFunc has returned.

@@ -111,13 +111,13 @@ var mutants = []mutant{{
 	tests: []string{"./controller/leader"},
 }, {
 	name:  "reconcile: an own write hides states that the watch left out",
-	file:  "controller/reconcile/own.go",
+	file:  "controller/reconcile/written.go",
 	text:  "return t.prior == version{w.uid, w.replaced}",
 	with:  "return true",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a list may be an echo",
-	file:  "controller/reconcile/own.go",
+	file:  "controller/reconcile/written.go",
 	text:  "t.of != w.version || t.listed:",
 	with:  "t.of != w.version:",
 	tests: []string{"./controller/reconcile"},
@@ -213,7 +213,7 @@ var mutants = []mutant{{
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: the event of an own write hastens a failed key",
-	file:  "controller/reconcile/own.go",
+	file:  "controller/reconcile/written.go",
 	text:  "return own && f.retried",
 	with:  "return own && f.retried && false",
 	tests: []string{"./controller/reconcile"},
@@ -243,7 +243,7 @@ var mutants = []mutant{{
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a write without a precondition has an own event",
-	file:  "controller/reconcile/own.go",
+	file:  "controller/reconcile/written.go",
 	text:  "case err != nil || w.replaced == w.version.resourceVersion:\n\t\treturn ownWrite{}, false\n",
 	with:  "case err != nil || w.replaced == w.version.resourceVersion:\n\t\treturn ownWrite{version: w.version}, true\n",
 	tests: []string{"./controller/reconcile"},

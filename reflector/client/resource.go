@@ -91,8 +91,7 @@ func (r *Resource[T]) Namespace() string {
 
 // Get returns an object. It returns an [*answer.DecodeError] if the response does not decode into T, and a
 // [*answer.ResponseError] if the request failed or the response is another object.
-func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
-	var none T
+func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (none T, err error) {
 	resource, namespace, err := r.place(ctx, "")
 	if err != nil {
 		return none, r.failed("get", "", name, err)

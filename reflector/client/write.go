@@ -79,9 +79,8 @@ func (r *Resource[T]) Apply(ctx context.Context, object T, opts metav1.ApplyOpti
 
 // Patch patches the object with a name, and returns the server's object. It refuses the subresource
 // "scale", which answers another type.
-func (r *Resource[T]) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error) {
+func (r *Resource[T]) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (none T, err error) {
 	if len(data) == 0 {
-		var none T
 		return none, r.failed("patch", "", name, errNoPatch)
 	}
 	return r.write(ctx, change[T]{what: "patch", verb: "PATCH", name: name, data: data, opts: &opts, dryRun: len(opts.DryRun) > 0, media: string(kind), subresources: subresources})

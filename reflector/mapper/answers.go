@@ -112,7 +112,14 @@ func (m *Mapper) discover(ctx context.Context, missing bool) error {
 	}
 	if groups == nil || lists == nil {
 		m.client.Invalidate()
-		m.whole = m.failure(err)
+		// client-go's error does not have the server's message.
+		if refused := m.refused.Load(); refused != nil && apierrors.ReasonForError(err) == apierrors.ReasonForError(refused.err) {
+			err = fmt.Errorf("get %s: %w", refused.path, refused.err)
+		}
+		if err == nil {
+			err = errors.New("the server names no API groups")
+		}
+		m.whole = &Error{Err: err}
 		return m.whole
 	}
 	failed, _ := discovery.GroupDiscoveryFailedErrorGroups(err)
@@ -168,18 +175,6 @@ func announce(groups []*metav1.APIGroup, version schema.GroupVersion) []*metav1.
 		return groups
 	}
 	return append(slices.Clip(groups), &metav1.APIGroup{Name: version.Group, Versions: []metav1.GroupVersionForDiscovery{announced}, PreferredVersion: announced})
-}
-
-// failure returns the error of a discovery that failed as a whole. client-go's error does not have
-// the server's message.
-func (m *Mapper) failure(err error) error {
-	if refused := m.refused.Load(); refused != nil && apierrors.ReasonForError(err) == apierrors.ReasonForError(refused.err) {
-		err = fmt.Errorf("get %s: %w", refused.path, refused.err)
-	}
-	if err == nil {
-		err = errors.New("the server names no API groups")
-	}
-	return &Error{Err: err}
 }
 
 // Error means that discovery failed as a whole. The mapper keeps what it knew before, and asks again
