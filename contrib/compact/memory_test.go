@@ -7,9 +7,9 @@ import (
 	"weak"
 
 	"github.com/kubereflector/kubereflector/contrib/compact"
+	"github.com/kubereflector/kubereflector/internal/memsize"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
-	"github.com/kubereflector/kubereflector/internal/memsize"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"

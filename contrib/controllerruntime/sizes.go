@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/internal/memsize"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"

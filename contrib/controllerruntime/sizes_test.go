@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/internal/memsize"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"

@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 
 	"github.com/kubereflector/kubereflector/internal/byreference"
-	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/internal/memsize"
+	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
