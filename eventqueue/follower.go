@@ -168,8 +168,8 @@ func (f *follower[T]) enqueue(all []arrival[T], synced bool, by route) {
 }
 
 // tryBuffer leaves the events of a commit in the buffer. It returns false if the caller must queue
-// them: because there is no room, or because the last event has the same key and merges with the
-// next one.
+// them: because there is no room, or because the first event has the key of the last one in
+// the buffer, and merges with it.
 func (c *Collection[T]) tryBuffer(all []arrival[T]) bool {
 	b := &c.buffer
 	if len(all) > bufferSize || c.bypass.Load() > 0 {
@@ -314,8 +314,8 @@ func (c *Collection[T]) DeleteKey(key store.Key) error {
 	return c.write(func(s *store.Cache[T]) error { return s.DeleteKey(key) })
 }
 
-// Replace implements [store.Store]. It queues nothing for objects that the cache holds at the same
-// version. It queues a Deletion for each object that is missing from objects.
+// Replace implements [store.Store]. It queues nothing for objects that the cache holds with the same
+// UID, resource version and content. It queues a Deletion for each object that is missing from objects.
 func (c *Collection[T]) Replace(objects []T, resourceVersion string) error {
 	return c.write(func(s *store.Cache[T]) error { return s.Replace(objects, resourceVersion) })
 }

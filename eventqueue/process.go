@@ -196,7 +196,7 @@ func (e *PanicError) Error() string {
 	if e.Value == ErrAbandoned {
 		return fmt.Sprintf("handler ended by runtime.Goexit on %q", e.Key)
 	}
-	return fmt.Sprintf("handler panicked on %q: %v", e.Key, e.Value)
+	return fmt.Sprintf("panic on %q: %v", e.Key, e.Value)
 }
 
 // Unwrap returns Value if it is an error, as after panic(err).

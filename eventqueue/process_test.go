@@ -97,8 +97,8 @@ func TestReportingTellsOfEveryWayToFail(t *testing.T) {
 		is   error
 	}{
 		"error":           {func() error { return errNo }, `handling "a" failed (attempt 1): no`, errNo},
-		"panic":           {func() error { panic("ouch") }, `handling "a" failed (attempt 1): handler panicked on "a": ouch`, nil},
-		"panic of error":  {func() error { panic(errNo) }, `handling "a" failed (attempt 1): handler panicked on "a": no`, errNo},
+		"panic":           {func() error { panic("ouch") }, `handling "a" failed (attempt 1): panic on "a": ouch`, nil},
+		"panic of error":  {func() error { panic(errNo) }, `handling "a" failed (attempt 1): panic on "a": no`, errNo},
 		"Goexit":          {func() error { exit(); return nil }, `handling "a" failed (attempt 1): handler ended by runtime.Goexit on "a"`, ErrAbandoned},
 		"permanent error": {func() error { return Permanent(errNo) }, `handling "a" failed for good (attempt 1): no`, errNo},
 	} {

@@ -410,7 +410,7 @@ func TestNilHandlerIsReported(t *testing.T) {
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
 		synctest.Wait()
 		require.Len(t, failures, 1)
-		assert.ErrorContains(t, failures[0], `handler panicked on "a"`)
+		assert.ErrorContains(t, failures[0], `panic on "a"`)
 		require.Error(t, stop())
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
@@ -82,7 +83,8 @@ type adapter[T Object, L any] struct {
 	// pointers is true if the elements of Items have type T. Otherwise T is a pointer to them.
 	pointers bool
 	err      error // L is no list of T
-	double   bool  // a watch has shown that the client is a test double
+	// double is true if a watch has shown that the client is a test double. Lookups read it, too.
+	double atomic.Bool
 	// refused is the last watch if it cannot answer a watch-list, and may be the next one: a test may keep
 	// one watch for all requests.
 	refused *adaptedWatch[T]
@@ -139,7 +141,7 @@ func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w str
 		return stream.Page{}, err
 	}
 	p := stream.Page{Version: metadata.GetResourceVersion(), Continue: metadata.GetContinue(), Sharded: isSharded(list)}
-	if p.Version == "" && (a.double || stream.IsFake(a.client)) {
+	if p.Version == "" && (a.double.Load() || stream.IsFake(a.client)) {
 		p.Version = anyVersion
 	}
 	if w.Take != nil {
@@ -219,11 +221,11 @@ func (a *adapter[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ st
 		if before.watch == w {
 			open = before
 		} else if err := before.Close(); err != nil {
-			return nil, err
+			return nil, errors.Join(err, open.Close())
 		}
 	}
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents && !open.streams(ctx) {
-		a.double = true
+		a.double.Store(true)
 		if _, own := w.(*watch.FakeWatcher); own { // without a goroutine or a tracker behind it
 			a.refused = open
 			return nil, stream.ErrDouble
@@ -243,9 +245,14 @@ type adaptedWatch[T Object] struct {
 // doublePause is how long a double may take for each initial event, which it has in memory.
 const doublePause = time.Second
 
+// doubleLimit is how long the initial events of a double may take together.
+const doubleLimit = 30 * time.Second
+
 // streams reports whether a watch can be the answer to a watch-list. The watches of client-go's doubles
 // stay silent, or send the events of a plain watch. A double that plays a watch-list has its initial
-// events and the bookmark ready, or sends them at once.
+// events and the bookmark ready, or sends them at once: a watch that goes on for doubleLimit is no answer.
+// A RaceFreeFakeWatcher that is none is stopped, as an object tracker demands. So a test must not keep one
+// for several requests.
 func (s *adaptedWatch[T]) streams(ctx context.Context) bool {
 	var pause time.Duration
 	switch s.watch.(type) {
@@ -255,10 +262,10 @@ func (s *adaptedWatch[T]) streams(ctx context.Context) bool {
 	default:
 		return true
 	}
-	for {
+	for began := time.Now(); time.Since(began) < doubleLimit; {
 		event, ok := s.within(ctx, pause)
-		if !ok {
-			return ctx.Err() != nil // then nobody wants to know
+		if !ok || ctx.Err() != nil {
+			return ctx.Err() != nil // the request has ended, so its answer does not matter
 		}
 		item := itemOf[T](event)
 		s.first = append(s.first, item)
@@ -266,6 +273,7 @@ func (s *adaptedWatch[T]) streams(ctx context.Context) bool {
 			return true
 		}
 	}
+	return false
 }
 
 // within returns an event that comes within a pause, or that is there already.

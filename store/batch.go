@@ -80,7 +80,7 @@ type replaceBatch[T any] struct {
 	// streamed is true if the list comes object by object, so that its budget counts now.
 	streamed bool
 
-	// writes has the last write of each key. It is in the order of keys while at is nil.
+	// writes has the last write of each key. It is in the order of keys while positions is nil.
 	writes byKey[T]
 	// positions has the index in writes of each key. It is nil as long as the writes come in the order of
 	// keys.

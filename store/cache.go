@@ -49,7 +49,7 @@ type Cache[T any] struct {
 	frozen *Snapshot[T]
 
 	// current is the snapshot of the current state, or nil if none was made since the last commit.
-	// It becomes nil under mu, and a snapshot under trees and mu.
+	// It is cleared under mu, and set under trees and mu.
 	current atomic.Pointer[Snapshot[T]]
 
 	watches watches

@@ -48,7 +48,7 @@ func (tx *txn[T]) isUnchanged(w *identified[T], held *entry[T]) bool {
 			}
 		}
 	}
-	if !hashed && w.hash != 0 {
+	if !hashed && w.hash != 0 && !tx.unannounced {
 		tx.cache.trees.Lock() // as Has reads it
 		held.hash = w.hash
 		tx.cache.trees.Unlock()

@@ -17,9 +17,10 @@ import (
 //     mutation, with the values of all indexes, a rejection, or nothing if the cache holds the same
 //     content. The user's functions run here. Readers still see the state before, and an error leaves
 //     nothing behind.
-//  3. publish makes the mutations visible at once (show): first the trees, for snapshots and indexes,
-//     then the table, for Get, and in the same moment the resource version, which so never stands for
-//     objects that a reader does not see (store-S3). Then it calls the followers (tell).
+//  3. publish shows all mutations at once (show): it changes the trees, for snapshots and indexes, and
+//     then, while those still wait, the table, for Get, together with the resource version. So no
+//     version stands for objects that a reader does not see (store-S3). Then it calls the followers
+//     (notify).
 //
 // A list goes through the same steps: see batch.go.
 
@@ -80,7 +81,7 @@ func (c *Cache[T]) WriteUnannounced(_ unannounced.Writer, writes ...Write[T]) er
 	if err != nil {
 		return err
 	}
-	// Progress is that of the reflector: what it has rejected stays rejected, and its version stays.
+	// The reflector's progress must not change, so this commit moves one that is thrown away.
 	tx.progress, tx.unannounced = new(progress), true
 	tx.mutations = c.scratch.mutations[:0]
 	for i := range writes {
@@ -107,18 +108,18 @@ type txn[T any] struct {
 	mutations   []mutation[T]
 	rejections  []Rejection
 
-	// resourceVersion is the version after the commit. seen is the version up to which every change
+	// resourceVersion is the version after the commit. observedVersion is the version up to which every change
 	// has been received, rejected objects included.
 	resourceVersion string
 	observedVersion string
 	maxVersion      string       // of the batch; no write moves the version beyond it. Empty if unknown
-	rejected        rejectedKeys // of a list; the commit gives them to at
+	rejected        rejectedKeys // of a list; the commit moves them to progress
 }
 
 // mutation is the change that a commit makes under one key.
 //
-// add sets what is staged: next is the entry of the new state, nil for a removal, and held the entry
-// that the table has under the key, if it has one. publish sets what became of it: before and after
+// add sets what is staged: next is the entry of the new state, nil for a removal, and held, if there is
+// a next, the entry that the table has under the key. publish sets what became of it: before and after
 // are the entries with the states before and after this mutation. A mutation that has neither
 // changed nothing.
 type mutation[T any] struct {
@@ -387,7 +388,7 @@ func (c *Cache[T]) free(w *identified[T]) {
 
 // advance records that every change up to a resource version has been received. It also clears a
 // rejected key, if key is set. An empty version changes no version, nor does any version before the
-// first Replace. A rejected key holds back resourceVersion, but not seen. For a list, advance does
+// first Replace. A rejected key holds back resourceVersion, but not observedVersion. For a list, advance does
 // nothing, because replaceBatch.Commit sets them all.
 func (tx *txn[T]) advance(key Key, resourceVersion string) {
 	if tx.origin == List {
@@ -493,7 +494,7 @@ func (c *Cache[T]) changeTrees(mutations []mutation[T]) {
 			}
 			m.before = entryOf[T](old)
 			m.before.epoch = uncommitted // until changeTable runs, the table still has the entry
-		case m.held != nil && m.held.epoch == c.epoch: // in the trees, or its epoch were uncommitted
+		case m.held != nil && m.held.epoch == c.epoch: // no snapshot has it; if this commit had stored or removed it, its epoch were uncommitted
 			m.next.space = m.namespace.space
 			*m.held, *m.next = *m.next, *m.held
 			m.before, m.after, m.beforeIsFree = m.next, m.held, true

@@ -56,7 +56,8 @@ func (jsonCodec[T]) Name() string { return "json" }
 func (jsonCodec[T]) Encode(object T) ([]byte, error) { return exactjson.Append(nil, object) }
 
 func (jsonCodec[T]) Decode(data []byte) (object T, err error) {
-	return object, utiljson.Unmarshal(data, &object)
+	err = utiljson.Unmarshal(data, &object)
+	return object, err
 }
 
 // message is a type of k8s.io/api that has protobuf methods.

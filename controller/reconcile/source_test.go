@@ -36,7 +36,7 @@ func TestPanickingMappingIsReportedOnceAndHarmsNothingElse(t *testing.T) {
 		}), WithErrorHandler(func(_ context.Context, err error) { failed.add(err.Error()) })))
 		synctest.Wait()
 		assert.Equal(t, []string{"b"}, got.take())
-		assert.Equal(t, []string{`handling "ns/bad" failed for good (attempt 1): handler panicked on "ns/bad": ouch`}, failed.take())
+		assert.Equal(t, []string{`handling "ns/bad" failed for good (attempt 1): panic on "ns/bad": ouch`}, failed.take())
 		better := secret("bad", "a")
 		better.Data = map[string][]byte{"x": nil}
 		w.update(better)
@@ -360,7 +360,7 @@ func TestPanickingPredicateIsReportedWithTheKeyOfTheObject(t *testing.T) {
 		assert.Equal(t, []string{"good"}, calls.take())
 		all := failures.take()
 		require.Len(t, all, 1)
-		assert.EqualError(t, all[0], `handling "ns/bad" failed for good (attempt 1): handler panicked on "ns/bad": ouch`)
+		assert.EqualError(t, all[0], `handling "ns/bad" failed for good (attempt 1): panic on "ns/bad": ouch`)
 		assert.NoError(t, r.Ready())
 		require.NoError(t, stop())
 	})

@@ -10,7 +10,8 @@ import (
 // need no generated code, so an object may have no DeepCopyObject.
 func deepCopy[T any](object T) T {
 	if o, ok := any(object).(runtime.Object); ok {
-		if t, ok := o.DeepCopyObject().(T); ok {
+		// A type that embeds another one inherits its method, which copies only the embedded part.
+		if t, ok := o.DeepCopyObject().(T); ok && reflect.TypeOf(t) == reflect.TypeOf(object) {
 			return t
 		}
 	}
@@ -59,11 +60,20 @@ func copyOf(from reflect.Value) reflect.Value {
 			into.Call([]reflect.Value{to.Addr()})
 			break
 		}
-		for i := range from.NumField() {
-			if to.Field(i).CanSet() {
-				to.Field(i).Set(copyOf(to.Field(i)))
-			}
-		}
+		copyFields(to)
 	}
 	return to
+}
+
+// copyFields copies what the exported fields of a struct refer to, also those of an embedded struct whose
+// type is not exported: decoders fill them, too.
+func copyFields(of reflect.Value) {
+	for i := range of.NumField() {
+		switch field := of.Field(i); {
+		case field.CanSet():
+			field.Set(copyOf(field))
+		case of.Type().Field(i).Anonymous && field.Kind() == reflect.Struct:
+			copyFields(field)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -187,4 +188,24 @@ func TestDeepCopySharesNothing(t *testing.T) {
 	c.Labels["a"], c.More[0] = "c", "y"
 	assert.Equal(t, "b", pod.Labels["a"])
 	assert.Equal(t, "x", e.More[0])
+}
+
+// hidden is embedded by types whose decoders fill its exported fields.
+type hidden struct{ Labels map[string]string }
+
+// whole is an interface that a type has by embedding another one that copies itself.
+type whole interface{ apiruntime.Object }
+
+func TestDeepCopyKeepsTheTypeAndWhatIsEmbedded(t *testing.T) {
+	type more struct {
+		corev1.Pod
+		hidden
+		Extra map[string]string
+	}
+	from := &more{corev1.Pod{}, hidden{map[string]string{"a": "b"}}, map[string]string{"c": "d"}}
+	to, ok := deepCopy[whole](from).(*more)
+	require.True(t, ok, "Pod's DeepCopyObject returns a Pod")
+	to.hidden.Labels["a"], to.Extra["c"] = "x", "y"
+	assert.Equal(t, "b", from.hidden.Labels["a"])
+	assert.Equal(t, "d", from.Extra["c"])
 }

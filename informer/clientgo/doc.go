@@ -66,15 +66,16 @@
 //   - On stop, handlers process their queued events.
 //
 // Tests write to the cache of an informer. Before Run any code may, and the first list replaces these
-// objects. After the start only the reflector writes, because nothing would ever correct another writer
-// whose object is not on the server. So the write returns [ErrReadOnly], and the first one is reported
+// objects. After the start only the reflector writes, because until the next list nothing would correct a
+// write of an object that the server does not have. So the write returns [ErrReadOnly], and the first one is reported
 // with its caller. Two cases are exceptions: the client is a test double, such as a fake clientset of
 // client-go, or the program asked for it by [WithLocalWrites].
 //
 // These are test doubles: the types of a package named fake; clients that declare that they do not
 // support watch-lists, as client-go's fake clientsets do, also through
 // cache.ToListWatcherWithWatchListSemantics; FakeControllerSource; and clients that answer a watch-list
-// with a watch of client-go's object tracker.
+// with a watch of client-go's object tracker. The last ones are recognized by the first request, so not
+// where watch-lists are turned off: pass [WithLocalWrites] there.
 //
 // An object without a name has the key of cache.MetaNamespaceKeyFunc, because fake clientsets store an
 // object that has only a generateName. Unsupported calls return an error: [ErrStarted] and [ErrStopped]

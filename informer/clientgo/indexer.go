@@ -206,11 +206,16 @@ func (x *Indexer[T]) Replace(objects []any, resourceVersion string) error {
 	}
 	defer done()
 	all := make([]T, 0, len(objects))
+	stay := make(map[store.Key]bool, len(objects))
 	var errs []error
 	for _, object := range objects {
 		t, err := typed[T](object)
 		if err != nil {
 			errs = append(errs, err)
+			continue
+		}
+		if key, err := x.view.KeyOf(t); err == nil { // the write returns the error
+			stay[key] = true
 		}
 		all = append(all, t)
 	}
@@ -222,7 +227,9 @@ func (x *Indexer[T]) Replace(objects []any, resourceVersion string) error {
 	}
 	var writes []store.Write[T]
 	for key := range x.view.Snapshot().All() {
-		writes = append(writes, store.Write[T]{Type: store.Deletion, Key: key})
+		if !stay[key] {
+			writes = append(writes, store.Write[T]{Type: store.Deletion, Key: key})
+		}
 	}
 	for _, object := range all {
 		writes = append(writes, store.Write[T]{Type: store.Addition, Object: object})
