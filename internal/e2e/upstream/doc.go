@@ -11,6 +11,8 @@
 //     NewCache: controllerruntime.NewCache. The programs build.
 //   - JobSet, an operator of Jobs, is played under disturbances by package jobset, and others by the modules in testdata/operators, each of which is run
 //     by the command in its comment.
+//   - Public programs get a changed import or line, and run their own tests before and after. Only the variable KUBEREFLECTOR_ADOPTION starts this;
+//     testdata/adoption.json has the programs and the results.
 //   - The bugs of JobSet and of the operators of contrib/controllerruntime/simulated are looked for by tests on a fake client and on a kube-apiserver,
 //     to compare these with controller/simulate. This is a measurement that only the variable KUBEREFLECTOR_COMPARE starts.
 //

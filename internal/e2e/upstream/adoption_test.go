@@ -1,0 +1,382 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/internal/e2e/binaries"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// adoptionRecord has the programs that were tried, how each is changed, and what its own tests said.
+	adoptionRecord = "testdata/adoption.json"
+	// adoptionPage shows the record as a table.
+	adoptionPage = "../../../docs/reference/comparison.md"
+	// adoptionPrograms is the variable that names the programs to try, separated by commas, or all.
+	adoptionPrograms = "KUBEREFLECTOR_ADOPTION"
+)
+
+// program is a row of the record.
+type program struct {
+	Name    string `json:"name"`
+	What    string `json:"what"`
+	Module  string `json:"module"`
+	Version string `json:"version"`
+	// Go is a newer toolchain, if go.mod asks for one.
+	Go string `json:"go,omitempty"`
+	// Parts are arguments of go mod edit for modules that the program's go.mod replaces by folders, which its module does not contain.
+	Parts []string `json:"parts,omitempty"`
+	// Envtest says that the tests need a kube-apiserver.
+	Envtest  bool     `json:"envtest,omitempty"`
+	Packages []string `json:"packages"`
+	// Skip is a pattern of tests that cannot run with any informers. Because says why.
+	Skip    string `json:"skip,omitempty"`
+	Because string `json:"because,omitempty"`
+
+	// Raise are arguments of go mod edit, and Mends changed lines, with which the program compiles at the versions that our modules require.
+	Raise []string `json:"raise,omitempty"`
+	Mends []line   `json:"mends,omitempty"`
+	Took  string   `json:"took,omitempty"`
+
+	// Imports is the number of imports of factories, all of which are replaced.
+	Imports int    `json:"imports,omitempty"`
+	Lines   []line `json:"lines,omitempty"`
+	Change  string `json:"change"`
+
+	// Stock is the published program, Raised the one at the versions of Ours if they differ, and Ours the changed one.
+	Stock  outcome  `json:"stock"`
+	Raised *outcome `json:"raised,omitempty"`
+	Ours   outcome  `json:"ours"`
+	// Reached says that the tests ran informers of this library.
+	Reached bool   `json:"reached"`
+	Differs string `json:"differs"`
+}
+
+// line is a changed text of a file. The changed file imports our package of the name before the dot, if Import is set.
+type line struct {
+	File   string `json:"file"`
+	Old    string `json:"old"`
+	New    string `json:"new"`
+	Import string `json:"import,omitempty"`
+}
+
+// outcome is what tests, subtests and specs of Ginkgo did, at which versions.
+type outcome struct {
+	ClientGo string `json:"clientGo"`
+	Runtime  string `json:"controllerRuntime,omitempty"`
+	Passed   int    `json:"passed"`
+	Failed   int    `json:"failed"`
+
+	failures []string
+	reached  bool
+}
+
+func readAdoptionRecord(t *testing.T) []program {
+	t.Helper()
+	content, err := os.ReadFile(adoptionRecord)
+	require.NoError(t, err)
+	var record []program
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&record))
+	return record
+}
+
+// TestAdoption changes public programs to use this library, and runs their own tests before and after. Its result is the record, which it compares with
+// what happens.
+func TestAdoption(t *testing.T) {
+	named := os.Getenv(adoptionPrograms)
+	if named == "" {
+		t.Skip("SKIPPED: " + adoptionPrograms + "=all tries all programs of " + adoptionRecord + ", which takes hours; a name tries one of them")
+	}
+	record := readAdoptionRecord(t)
+	for name := range strings.SplitSeq(named, ",") {
+		require.True(t, name == "all" || slices.ContainsFunc(record, func(p program) bool { return p.Name == name }), "%s is not in %s", name, adoptionRecord)
+	}
+	for _, p := range record {
+		if named != "all" && !slices.Contains(strings.Split(named, ","), p.Name) {
+			continue
+		}
+		t.Run(p.Name, func(t *testing.T) {
+			stock, raised, ours := p.try(t)
+			assert.Equal(t, show(t, p.Stock), show(t, stock), "the published program; failed: %q", stock.failures)
+			assert.Equal(t, show(t, p.Raised), show(t, raised), "at the versions that ours need")
+			assert.Equal(t, show(t, p.Ours), show(t, ours), "changed; failed: %q", ours.failures)
+			assert.Equal(t, p.Reached, ours.reached, "the tests run informers of this library")
+			before := stock.failures
+			if raised != nil {
+				before = raised.failures
+				t.Logf("raised, failed: %q", before)
+			}
+			t.Logf("failed only when changed: %q", slices.DeleteFunc(slices.Clone(ours.failures), func(name string) bool { return slices.Contains(before, name) }))
+		})
+	}
+}
+
+func show(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// try runs the tests of the published program and of the changed one, and those of the program with raised versions if ours need any.
+func (p program) try(t *testing.T) (stock outcome, raised *outcome, ours outcome) {
+	t.Helper()
+	folder := p.copy(t)
+	stock = p.test(t, folder)
+
+	root, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	edit := []string{"-require=" + rootModule + "@v0.0.0", "-replace=" + rootModule + "=" + root}
+	if slices.ContainsFunc(p.Lines, func(l line) bool { return l.Import == contribModule }) {
+		edit = append(edit, "-require="+contribModule+"@v0.0.0", "-replace="+contribModule+"="+filepath.Join(root, "contrib", "controllerruntime"))
+	}
+	p.run(t, folder, slices.Concat([]string{"mod", "edit"}, edit, p.Raise)...)
+	for _, l := range p.Mends {
+		l.apply(t, folder)
+	}
+	if clientGo, runtime := p.versions(t, folder); clientGo != stock.ClientGo || runtime != stock.Runtime {
+		got := p.test(t, folder)
+		raised = &got
+	}
+	if p.Imports > 0 {
+		assert.Equal(t, p.Imports, replaceAllFactories(t, folder), "imports of factories")
+	}
+	for _, l := range p.Lines {
+		l.apply(t, folder)
+	}
+	return stock, raised, p.test(t, folder)
+}
+
+// copy copies the program's source out of the module cache.
+func (p program) copy(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	var info struct{ Dir string }
+	require.NoError(t, json.Unmarshal(p.run(t, folder, "mod", "download", "-json", p.Module+"@"+p.Version), &info))
+	require.NoError(t, os.CopyFS(folder, os.DirFS(info.Dir)))
+	if len(p.Parts) > 0 {
+		p.run(t, folder, append([]string{"mod", "edit"}, p.Parts...)...)
+	}
+	return folder
+}
+
+func (p program) run(t *testing.T, folder string, arguments ...string) []byte {
+	t.Helper()
+	output, errors, err := p.command(t, folder, arguments...)
+	require.NoError(t, err, "go %s: %s%s", strings.Join(arguments, " "), errors, output)
+	return output
+}
+
+// command runs the go command, which may raise the versions in go.mod of the folder.
+func (p program) command(t *testing.T, folder string, arguments ...string) (output []byte, errors string, err error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", arguments...)
+	command.Dir = folder
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	if p.Go != "" {
+		command.Env = append(command.Env, "GOTOOLCHAIN="+p.Go)
+	}
+	if p.Envtest {
+		found, err := binaries.Find(t.Context())
+		require.NoError(t, err)
+		command.Env = append(command.Env, "KUBEBUILDER_ASSETS="+filepath.Dir(found.APIServer))
+	}
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	output, err = command.Output()
+	return output, stderr.String(), err
+}
+
+// versions returns those of client-go, and of controller-runtime if the program has it.
+func (p program) versions(t *testing.T, folder string) (clientGo, runtime string) {
+	t.Helper()
+	for _, module := range strings.Fields(string(p.run(t, folder, "list", "-m", "-f", "{{with .Replace}}{{$.Path}}@{{.Version}}{{else}}{{.Path}}@{{.Version}}{{end}}", "all"))) {
+		switch name, version, _ := strings.Cut(module, "@"); name {
+		case clientGoModule:
+			clientGo = version
+		case runtimeModule:
+			runtime = version
+		}
+	}
+	return clientGo, runtime
+}
+
+// test runs the tests, whose failures are a result. A package that does not compile is not.
+func (p program) test(t *testing.T, folder string) outcome {
+	t.Helper()
+	profile := filepath.Join(folder, "adoption.cover")
+	arguments := []string{"test", "-vet=off", "-json", "-count=1", "-timeout=20m"}
+	if p.Skip != "" {
+		arguments = append(arguments, "-skip="+p.Skip)
+	}
+	used := strings.Contains(string(p.run(t, folder, append([]string{"list", "-test", "-deps", "-f={{.ImportPath}}"}, p.Packages...)...)), rootModule+"/informer\n")
+	if used {
+		arguments = append(arguments, "-coverpkg="+rootModule+"/informer", "-coverprofile="+profile)
+	}
+	output, stderr, err := p.command(t, folder, append(arguments, p.Packages...)...)
+	var exit *exec.ExitError
+	require.True(t, err == nil || errors.As(err, &exit), "%v: %s", err, stderr)
+
+	var result outcome
+	var printed, building strings.Builder
+	compiled := true
+	lines := bufio.NewScanner(bytes.NewReader(output))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var event struct{ Action, Package, Test, Output, FailedBuild string }
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &event), "%s", lines.Bytes())
+		switch {
+		case event.Action == "build-output":
+			building.WriteString(event.Output)
+		case event.FailedBuild != "":
+			compiled = false
+		case event.Action == "pass" && event.Test != "":
+			result.Passed++
+		case event.Action == "fail" && event.Test != "":
+			result.Failed++
+			result.failures = append(result.failures, event.Test)
+		case event.Action == "fail":
+			result.failures = append(result.failures, event.Package)
+		case event.Action == "output":
+			printed.WriteString(event.Output)
+			plain := colours.ReplaceAllString(event.Output, "")
+			if specs := ginkgoSummary.FindStringSubmatch(plain); specs != nil {
+				result.Passed += number(t, specs[1])
+				result.Failed += number(t, specs[2])
+			}
+			if spec := ginkgoFailure.FindStringSubmatch(plain); spec != nil {
+				result.failures = append(result.failures, spec[1])
+			}
+		}
+	}
+	require.NoError(t, lines.Err())
+	require.True(t, compiled && (len(result.failures) > 0) == (err != nil), "the tests do not run: %v: %s%s", err, stderr, building.String())
+	if result.Failed > 0 {
+		t.Logf("%s", printed.String())
+	}
+	if used {
+		covered, err := os.ReadFile(profile)
+		require.NoError(t, err)
+		result.reached = informerRan.Match(covered)
+	}
+	result.ClientGo, result.Runtime = p.versions(t, folder)
+	return result
+}
+
+// The lines of Ginkgo that count specs and name those that failed. Go counts a suite as one test.
+var (
+	colours       = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	ginkgoSummary = regexp.MustCompile(`-- (\d+) Passed \| (\d+) Failed`)
+	ginkgoFailure = regexp.MustCompile(`^  \[(?:FAIL|PANICKED!|TIMEDOUT)\] (.+)\n`)
+)
+
+func number(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
+}
+
+// informerRan matches a statement of informer.Informer.Run in a profile.
+var informerRan = regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(rootModule) + `/informer/run\.go:\S+ \d+ [1-9]\d*$`)
+
+// apply changes the only place of a text in a file, and adds the import.
+func (l line) apply(t *testing.T, folder string) {
+	t.Helper()
+	file := filepath.Join(folder, filepath.FromSlash(l.File))
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	text := string(content)
+	require.Equal(t, 1, strings.Count(text, l.Old), "%q in %s", l.Old, l.File)
+	text = strings.Replace(text, l.Old, l.New, 1)
+	if l.Import != "" && !strings.Contains(text, `"`+l.Import+`"`) {
+		text = strings.Replace(text, "\nimport (\n", fmt.Sprintf("\nimport (\n\t%q\n", l.Import), 1)
+	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+}
+
+// replaceAllFactories replaces the imports of a module, and returns how many.
+func replaceAllFactories(t *testing.T, folder string) int {
+	t.Helper()
+	places := 0
+	require.NoError(t, filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".go") {
+			return err
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		text, found := replaceFactories(string(content))
+		if found == 0 {
+			return nil
+		}
+		places += found
+		return os.WriteFile(file, []byte(text), 0o644)
+	}))
+	return places
+}
+
+// TestAdoptionPage compares the table of the page with the record.
+func TestAdoptionPage(t *testing.T) {
+	page, err := os.ReadFile(adoptionPage)
+	require.NoError(t, err)
+	want := adoptionTable(readAdoptionRecord(t))
+	if !strings.Contains(string(page), want) {
+		t.Errorf("%s does not have the table of %s; put this there:\n%s", adoptionPage, adoptionRecord, want)
+	}
+}
+
+func adoptionTable(record []program) string {
+	var table strings.Builder
+	table.WriteString("| program | the change | its own tests, stock | ours | what differs, what raising took |\n|--|--|--|--|--|\n")
+	for _, p := range record {
+		stock := p.Stock.String()
+		if p.Raised != nil {
+			stock += "; raised: " + p.Raised.String()
+		}
+		ours := p.Ours.String()
+		if !p.Reached {
+			ours += "; they run no informer of ours"
+		}
+		notes := []string{p.Differs, p.Took, p.Because}
+		if p.Go != "" {
+			notes = append(notes, "built with "+p.Go)
+		}
+		notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
+		if len(notes) == 0 {
+			notes = []string{"–"}
+		}
+		fmt.Fprintf(&table, "| %s %s, %s | %s | %s | %s | %s |\n", p.Name, p.Version, p.What, p.Change, stock, ours, strings.Join(notes, "; "))
+	}
+	return table.String()
+}
+
+func (o outcome) String() string {
+	text := fmt.Sprintf("%d passed", o.Passed)
+	if o.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", o.Failed)
+	}
+	text += " (client-go " + strings.TrimPrefix(o.ClientGo, "v")
+	if o.Runtime != "" {
+		text += ", controller-runtime " + strings.TrimPrefix(o.Runtime, "v")
+	}
+	return text + ")"
+}
