@@ -19,6 +19,8 @@ import (
 	"github.com/kubereflector/kubereflector/internal/e2e/binaries"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
 )
 
 const (
@@ -57,10 +59,11 @@ type program struct {
 	Lines   []line `json:"lines,omitempty"`
 	Change  string `json:"change"`
 
-	// Stock is the published program, Raised the one at the versions of Ours if they differ, and Ours the changed one.
-	Stock  outcome  `json:"stock"`
-	Raised *outcome `json:"raised,omitempty"`
-	Ours   outcome  `json:"ours"`
+	// Published are the versions of the published program. Its modules rise to those that ours need; then its tests run before and after the change.
+	Published versions `json:"published"`
+	Tested    versions `json:"tested"`
+	Stock     outcome  `json:"stock"`
+	Ours      outcome  `json:"ours"`
 	// Reached says that the tests ran informers of this library.
 	Reached bool   `json:"reached"`
 	Differs string `json:"differs"`
@@ -74,12 +77,16 @@ type line struct {
 	Import string `json:"import,omitempty"`
 }
 
-// outcome is what tests, subtests and specs of Ginkgo did, at which versions.
-type outcome struct {
+// versions are those of client-go, and of controller-runtime if the program has it.
+type versions struct {
 	ClientGo string `json:"clientGo"`
 	Runtime  string `json:"controllerRuntime,omitempty"`
-	Passed   int    `json:"passed"`
-	Failed   int    `json:"failed"`
+}
+
+// outcome is what tests, subtests and specs of Ginkgo did.
+type outcome struct {
+	Passed int `json:"passed"`
+	Failed int `json:"failed"`
 
 	failures []string
 	reached  bool
@@ -112,33 +119,26 @@ func TestAdoption(t *testing.T) {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {
-			stock, raised, ours := p.try(t)
-			assert.Equal(t, show(t, p.Stock), show(t, stock), "the published program; failed: %q", stock.failures)
-			assert.Equal(t, show(t, p.Raised), show(t, raised), "at the versions that ours need")
-			assert.Equal(t, show(t, p.Ours), show(t, ours), "changed; failed: %q", ours.failures)
-			assert.Equal(t, p.Reached, ours.reached, "the tests run informers of this library")
-			before := stock.failures
-			if raised != nil {
-				before = raised.failures
-				t.Logf("raised, failed: %q", before)
-			}
-			t.Logf("failed only when changed: %q", slices.DeleteFunc(slices.Clone(ours.failures), func(name string) bool { return slices.Contains(before, name) }))
+			got := p
+			got.try(t)
+			assert.Equal(t, show(t, p), show(t, got), "failed before the change: %q", got.Stock.failures)
+			t.Logf("failed only after the change: %q", slices.DeleteFunc(got.Ours.failures, func(name string) bool { return slices.Contains(got.Stock.failures, name) }))
 		})
 	}
 }
 
-func show(t *testing.T, value any) string {
+func show(t *testing.T, value program) string {
 	t.Helper()
-	text, err := json.Marshal(value)
+	text, err := json.MarshalIndent(value, "", "  ")
 	require.NoError(t, err)
 	return string(text)
 }
 
-// try runs the tests of the published program and of the changed one, and those of the program with raised versions if ours need any.
-func (p program) try(t *testing.T) (stock outcome, raised *outcome, ours outcome) {
+// try runs the tests before and after the change, and keeps what they did.
+func (p *program) try(t *testing.T) {
 	t.Helper()
 	folder := p.copy(t)
-	stock = p.test(t, folder)
+	p.Published = p.versions(t, folder)
 
 	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
@@ -146,21 +146,41 @@ func (p program) try(t *testing.T) (stock outcome, raised *outcome, ours outcome
 	if slices.ContainsFunc(p.Lines, func(l line) bool { return l.Import == contribModule }) {
 		edit = append(edit, "-require="+contribModule+"@v0.0.0", "-replace="+contribModule+"="+filepath.Join(root, "contrib", "controllerruntime"))
 	}
-	p.run(t, folder, slices.Concat([]string{"mod", "edit"}, edit, p.Raise)...)
+	p.run(t, folder, slices.Concat([]string{"mod", "edit"}, edit, p.raise(t, folder), p.Raise)...)
 	for _, l := range p.Mends {
 		l.apply(t, folder)
 	}
-	if clientGo, runtime := p.versions(t, folder); clientGo != stock.ClientGo || runtime != stock.Runtime {
-		got := p.test(t, folder)
-		raised = &got
-	}
-	if p.Imports > 0 {
-		assert.Equal(t, p.Imports, replaceAllFactories(t, folder), "imports of factories")
-	}
+	p.Stock = p.test(t, folder)
+	p.Imports = replaceAllFactories(t, folder, p.Imports > 0)
 	for _, l := range p.Lines {
 		l.apply(t, folder)
 	}
-	return stock, raised, p.test(t, folder)
+	p.Ours = p.test(t, folder)
+	p.Tested = p.versions(t, folder)
+	p.Reached = p.Ours.reached
+}
+
+// raise returns the arguments of go mod edit that raise the modules of a program to the versions of internal/e2e. Programs then share what is compiled.
+func (p *program) raise(t *testing.T, folder string) (edit []string) {
+	t.Helper()
+	requires := func(file string) map[string]string {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		parsed, err := modfile.Parse(file, content, nil)
+		require.NoError(t, err)
+		versions := map[string]string{}
+		for _, of := range parsed.Require {
+			versions[of.Mod.Path] = of.Mod.Version
+		}
+		return versions
+	}
+	theirs := requires(filepath.Join(folder, "go.mod"))
+	for name, version := range requires(filepath.Join("..", "go.mod")) {
+		if has, ok := theirs[name]; ok && semver.Compare(has, version) < 0 {
+			edit = append(edit, "-require="+name+"@"+version)
+		}
+	}
+	return edit
 }
 
 // copy copies the program's source out of the module cache.
@@ -204,18 +224,18 @@ func (p program) command(t *testing.T, folder string, arguments ...string) (outp
 	return output, stderr.String(), err
 }
 
-// versions returns those of client-go, and of controller-runtime if the program has it.
-func (p program) versions(t *testing.T, folder string) (clientGo, runtime string) {
+func (p program) versions(t *testing.T, folder string) versions {
 	t.Helper()
+	var of versions
 	for _, module := range strings.Fields(string(p.run(t, folder, "list", "-m", "-f", "{{with .Replace}}{{$.Path}}@{{.Version}}{{else}}{{.Path}}@{{.Version}}{{end}}", "all"))) {
 		switch name, version, _ := strings.Cut(module, "@"); name {
 		case clientGoModule:
-			clientGo = version
+			of.ClientGo = version
 		case runtimeModule:
-			runtime = version
+			of.Runtime = version
 		}
 	}
-	return clientGo, runtime
+	return of
 }
 
 // test runs the tests, whose failures are a result. A package that does not compile is not.
@@ -268,7 +288,7 @@ func (p program) test(t *testing.T, folder string) outcome {
 	}
 	require.NoError(t, lines.Err())
 	require.True(t, compiled && (len(result.failures) > 0) == (err != nil), "the tests do not run: %v: %s%s", err, stderr, building.String())
-	if result.Failed > 0 {
+	if len(result.failures) > 0 {
 		t.Logf("%s", printed.String())
 	}
 	if used {
@@ -276,7 +296,6 @@ func (p program) test(t *testing.T, folder string) outcome {
 		require.NoError(t, err)
 		result.reached = informerRan.Match(covered)
 	}
-	result.ClientGo, result.Runtime = p.versions(t, folder)
 	return result
 }
 
@@ -312,9 +331,12 @@ func (l line) apply(t *testing.T, folder string) {
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 }
 
-// replaceAllFactories replaces the imports of a module, and returns how many.
-func replaceAllFactories(t *testing.T, folder string) int {
+// replaceAllFactories replaces the imports of a module if they are to change, and returns how many.
+func replaceAllFactories(t *testing.T, folder string, change bool) int {
 	t.Helper()
+	if !change {
+		return 0
+	}
 	places := 0
 	require.NoError(t, filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".go") {
@@ -346,12 +368,8 @@ func TestAdoptionPage(t *testing.T) {
 
 func adoptionTable(record []program) string {
 	var table strings.Builder
-	table.WriteString("| program | the change | its own tests, stock | ours | what differs, what raising took |\n|--|--|--|--|--|\n")
+	table.WriteString("| program | the change | client-go (and controller-runtime) | passed, stock | passed, ours | what differs, what raising took |\n|--|--|--|--|--|--|\n")
 	for _, p := range record {
-		stock := p.Stock.String()
-		if p.Raised != nil {
-			stock += "; raised: " + p.Raised.String()
-		}
 		ours := p.Ours.String()
 		if !p.Reached {
 			ours += "; they run no informer of ours"
@@ -364,19 +382,25 @@ func adoptionTable(record []program) string {
 		if len(notes) == 0 {
 			notes = []string{"–"}
 		}
-		fmt.Fprintf(&table, "| %s %s, %s | %s | %s | %s | %s |\n", p.Name, p.Version, p.What, p.Change, stock, ours, strings.Join(notes, "; "))
+		at := p.Published.String()
+		if p.Tested != p.Published {
+			at += ", raised to " + p.Tested.String()
+		}
+		fmt.Fprintf(&table, "| %s %s, %s | %s | %s | %s | %s | %s |\n", p.Name, p.Version, p.What, p.Change, at, p.Stock, ours, strings.Join(notes, "; "))
 	}
 	return table.String()
 }
 
+func (v versions) String() string {
+	if v.Runtime == "" {
+		return strings.TrimPrefix(v.ClientGo, "v")
+	}
+	return strings.TrimPrefix(v.ClientGo, "v") + " and " + strings.TrimPrefix(v.Runtime, "v")
+}
+
 func (o outcome) String() string {
-	text := fmt.Sprintf("%d passed", o.Passed)
-	if o.Failed > 0 {
-		text += fmt.Sprintf(", %d failed", o.Failed)
+	if o.Failed == 0 {
+		return strconv.Itoa(o.Passed)
 	}
-	text += " (client-go " + strings.TrimPrefix(o.ClientGo, "v")
-	if o.Runtime != "" {
-		text += ", controller-runtime " + strings.TrimPrefix(o.Runtime, "v")
-	}
-	return text + ")"
+	return fmt.Sprintf("%d, %d failed", o.Passed, o.Failed)
 }
