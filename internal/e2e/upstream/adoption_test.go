@@ -227,7 +227,8 @@ func (p program) command(t *testing.T, folder string, arguments ...string) (outp
 func (p program) versions(t *testing.T, folder string) versions {
 	t.Helper()
 	var of versions
-	for _, module := range strings.Fields(string(p.run(t, folder, "list", "-m", "-f", "{{with .Replace}}{{$.Path}}@{{.Version}}{{else}}{{.Path}}@{{.Version}}{{end}}", "all"))) {
+	const format = "-f={{if .Version}}{{.Path}}@{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}"
+	for _, module := range strings.Fields(string(p.run(t, folder, "list", "-m", "-e", format, clientGoModule, runtimeModule))) {
 		switch name, version, _ := strings.Cut(module, "@"); name {
 		case clientGoModule:
 			of.ClientGo = version
