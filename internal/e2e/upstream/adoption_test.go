@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -154,6 +155,9 @@ func (p *program) try(t *testing.T) {
 	p.Imports = replaceAllFactories(t, folder, p.Imports > 0)
 	for _, l := range p.Lines {
 		l.apply(t, folder)
+		if !strings.HasSuffix(l.File, "_test.go") { // the tests may not contain it
+			p.run(t, folder, "build", "./"+path.Dir(l.File))
+		}
 	}
 	p.Ours = p.test(t, folder)
 	p.Tested = p.versions(t, folder)
