@@ -39,7 +39,7 @@ type program struct {
 	What    string `json:"what"`
 	Module  string `json:"module"`
 	Version string `json:"version"`
-	// Go is a newer toolchain, if go.mod asks for one.
+	// Go is a toolchain that fetches the module, if go.mod asks for a newer one than ours. Parts then lower that version.
 	Go string `json:"go,omitempty"`
 	// Parts are arguments of go mod edit for modules that the program's go.mod replaces by folders, which its module does not contain.
 	Parts []string `json:"parts,omitempty"`
@@ -213,7 +213,7 @@ func (p program) command(t *testing.T, folder string, arguments ...string) (outp
 	command := exec.CommandContext(t.Context(), "go", arguments...)
 	command.Dir = folder
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
-	if p.Go != "" {
+	if p.Go != "" && slices.Contains(arguments, "download") {
 		command.Env = append(command.Env, "GOTOOLCHAIN="+p.Go)
 	}
 	if p.Envtest {
@@ -380,9 +380,6 @@ func adoptionTable(record []program) string {
 			ours += "; they run no informer of ours"
 		}
 		notes := []string{p.Differs, p.Took, p.Because}
-		if p.Go != "" {
-			notes = append(notes, "built with "+p.Go)
-		}
 		notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
 		if len(notes) == 0 {
 			notes = []string{"–"}
