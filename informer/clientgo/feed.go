@@ -78,6 +78,7 @@ const stopPoll = time.Second
 // Operations that fail: see [reflector.Error].
 const (
 	opStore     = "store"
+	opWatch     = "watch"
 	opWatchList = "watch-list"
 )
 

@@ -13,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -169,8 +170,8 @@ func (s *SharedIndexInformer[T]) SetWatchErrorHandler(handler cache.WatchErrorHa
 }
 
 // SetWatchErrorHandlerWithContext sets a handler for each failure of a list or watch that is
-// retried. A failed watch-list is only logged, as in client-go, unless the server does not serve the
-// resource. The error is a [*reflector.Error]. The Reflector argument of the handler only has a
+// retried. As in client-go, a failed watch-list is only logged, unless the server does not serve the
+// resource, and so is a watch that has expired. The error is a [*reflector.Error]. The Reflector argument of the handler only has a
 // name; it does nothing. The default, also for a nil handler, is cache.DefaultWatchErrorHandler.
 //
 // It returns [ErrStarted] after the start. For an informer of
@@ -235,6 +236,11 @@ func (h *hooks[T]) failed(ctx context.Context, err error) {
 			}
 			klog.FromContext(ctx).Error(err, "Watch-list failed, the reflector lists or asks again", "reflector", h.name)
 			return
+		case opWatch: // as in client-go, whose handler does not hear of a version that the server has forgotten
+			if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+				klog.FromContext(ctx).V(4).Info("Watch expired, the reflector lists again", "reflector", h.name, "err", err)
+				return
+			}
 		}
 	}
 	if handler := h.watch.Load(); handler != nil {

@@ -180,6 +180,27 @@ func TestFailedWatchListIsOnlyLogged(t *testing.T) {
 	})
 }
 
+// TestWatchErrorHandlerDoesNotHearOfAnExpiredWatch keeps tests that fail at any call of the handler: client-go's lists again without one.
+func TestWatchErrorHandlerDoesNotHearOfAnExpiredWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("gone"))
+		s := NewTyped(configMaps(t, server), WithInformer(informer.WithReflector(reflector.WithoutWatchList())))
+		var told []error
+		require.NoError(t, s.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { told = append(told, err) }))
+		deleted := make(chan any, 1)
+		_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) { deleted <- obj }})
+		require.NoError(t, err)
+		run(t, s)
+		<-s.HasSyncedChecker().Done()
+		relist(t, server, func() { require.NoError(t, server.Delete(named("gone"))) })
+		assert.IsType(t, cache.DeletedFinalStateUnknown{}, <-deleted)
+		for _, err := range told { // the requests that relist refuses
+			assert.False(t, apierrors.IsResourceExpired(err), "%v", err)
+		}
+	})
+}
+
 // TestWatchErrorHandlerLearnsThatTheResourceIsNotServed serves programs that stop an informer when its
 // CustomResourceDefinition is gone.
 func TestWatchErrorHandlerLearnsThatTheResourceIsNotServed(t *testing.T) {
