@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,7 +27,7 @@ import (
 
 // unannouncedHash is the hash of an entry whose state followers do not know, so that no write repeats it.
 // A field of its own would cost each entry of an interface type 16 bytes.
-const unannouncedHash = 1
+const unannouncedHash = math.MaxUint64
 
 func sameHash(a, b uint64) bool { return a == b && a != 0 && a != unannouncedHash }
 

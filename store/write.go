@@ -225,6 +225,9 @@ const (
 // reject it. With an error, it sets the parts that it knows. It needs no lock.
 func (c *Cache[T]) identify(in *Partition[T], from *Write[T]) (w identified[T]) {
 	w.key, w.version, w.given, w.hash = from.Key, from.Version, from.Version != (Version{}), from.Hash
+	if w.hash == unannouncedHash {
+		w.hash = 0 // not known
+	}
 	if in != nil {
 		w.key, w.err = in.normalize(from.Key)
 	}
