@@ -216,8 +216,8 @@ func TestListWatchOfAFakeMetadataClientSyncsAtOnce(t *testing.T) {
 		a := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a"}}
 		from := metadatafake.NewSimpleMetadataClient(scheme, a).Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
 		s := NewSharedIndexInformer(&cache.ListWatch{
-			ListFunc:  func(o metav1.ListOptions) (apiruntime.Object, error) { return from.List(context.Background(), o) },
-			WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) { return from.Watch(context.Background(), o) },
+			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (apiruntime.Object, error) { return from.List(ctx, o) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return from.Watch(ctx, o) },
 		}, &metav1.PartialObjectMetadata{}, 0, nil)
 		began := time.Now()
 		run(t, s)

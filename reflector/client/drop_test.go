@@ -195,7 +195,7 @@ func TestProtobufIsKeptWhereDroppingIsRefused(t *testing.T) {
 func managed(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{
 		Manager: "test", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:a":{}}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{}}}`),
 	}}}, Data: map[string]string{"a": "b"}}
 }
 
