@@ -501,6 +501,7 @@ func TestWriteThatRepeatsAnUnannouncedOneIsAnnounced(t *testing.T) {
 		return p
 	}
 	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, Write[*corev1.Pod]{Type: Addition, Object: pod("", "b", "u2", "2")}))
+	assert.Equal(t, "1", c.ResourceVersion(), "also if nothing is rejected")
 	require.NoError(t, c.Add(pod("", "b", "u2", "2")))
 	require.NoError(t, c.Add(pod("", "b", "u2", "2")))
 	assert.Equal(t, []string{"Modification b 2->2"}, rec.changes(), "once")
