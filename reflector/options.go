@@ -23,6 +23,7 @@ type options struct {
 	pageSize      int64
 	alwaysPage    bool
 	watchList     bool
+	listsFirst    bool
 	labelSelector string
 	fieldSelector string
 	labels        labels.Selector // the parsed labelSelector; nil selects everything
@@ -94,6 +95,14 @@ func WithPageSize(objects int) Option {
 // watch-lists off.
 func WithoutWatchList() Option {
 	return optionFunc(func(o *options) { o.watchList = false })
+}
+
+// WithInitialList makes each Run begin with a list, not older than the store, although it could resume
+// from the version of the store. It is for a store that was filled through another version of the kind, or
+// under an earlier definition: objects then differ although their resource versions do not, and no watch
+// would say so. Unchanged objects still cause no change.
+func WithInitialList() Option {
+	return optionFunc(func(o *options) { o.listsFirst = true })
 }
 
 // WithLabelSelector restricts the reflector to objects whose labels match. The reflector deletes an

@@ -52,7 +52,7 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 		namespace: namespaceOf(client, of),
 		catching:  make(chan struct{}, 1),
 		protocol: protocol.New(protocol.Options{
-			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, AsksVersion: versioned,
+			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, AsksVersion: versioned, ListsFirst: o.listsFirst,
 		}),
 	}
 }
@@ -93,6 +93,10 @@ func (r *KubernetesResourceReflector[T]) State() State { return r.status.state.G
 func (r *KubernetesResourceReflector[T]) Changed(seen State) <-chan struct{} {
 	return r.status.state.Changed(seen)
 }
+
+// OnChange sets a function that the goroutine of Run calls after each change that Changed reports. It is
+// for packages of this repository: an informer needs no goroutine of its own to follow the state.
+func (r *KubernetesResourceReflector[T]) OnChange(fn func()) { r.status.state.OnChange(fn) }
 
 // Synced returns a channel that is closed once a list has filled the store. For a store that was
 // filled before, the channel is closed once the server accepts a watch from the store's version.

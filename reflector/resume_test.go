@@ -241,3 +241,17 @@ func TestProbeOfAnUndecodableObjectFindsIt(t *testing.T) {
 	assert.False(t, r.contradicted(stream.Page{Version: "5", Continue: "more"}, nil, false))
 	assert.False(t, r.contradicted(stream.Page{Version: "6"}, nil, false))
 }
+
+func TestInitialListComesBeforeAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("12", "", configMap("a", "u1", "5"))
+		s := newStore()
+		require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u1", "5"), configMap("b", "u2", "7")}, "10"))
+		r := New(api, s, WithInitialList())
+		stop := running(t, r)
+		synctest.Wait()
+		assert.Equal(t, []string{"list 10", "watch 12"}, api.seen(), "a list not older than the store")
+		assert.Equal(t, "a@5", contents(s))
+		require.NoError(t, stop())
+	})
+}

@@ -51,3 +51,29 @@ func TestPartitionIsGoneAlthoughAFollowerPanicsWhenItIsDropped(t *testing.T) {
 	<-changed
 	assert.ErrorIs(t, all.Drop(at), ErrNone)
 }
+
+// told is a feed that says itself when its state has changed.
+type told struct {
+	still
+	onChange func()
+	phase    reflector.Phase
+}
+
+func (f *told) OnChange(fn func())     { f.onChange = fn }
+func (f *told) State() reflector.State { return reflector.State{Phase: f.phase} }
+
+func (f *told) Run(context.Context) error {
+	f.phase = reflector.Watching
+	f.onChange()
+	return nil
+}
+
+func TestFeedThatTellsItsChangesNeedsNoGoroutine(t *testing.T) {
+	changes := 0
+	s := New(&told{phase: reflector.Stopped})
+	s.changed = func() { changes++ }
+	assert.False(t, s.Broken().IsZero())
+	require.NoError(t, s.Run(t.Context()))
+	assert.True(t, s.Broken().IsZero())
+	assert.Equal(t, 3, changes, "at the start, at the watch, and at the end")
+}

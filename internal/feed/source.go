@@ -38,6 +38,12 @@ func (s *Source) Sources() []*Source { return []*Source{s} }
 
 // Run runs the feed.
 func (s *Source) Run(ctx context.Context) error {
+	if of, ok := s.Feed.(interface{ OnChange(func()) }); ok {
+		of.OnChange(func() { s.note() })
+		s.note()
+		defer s.note()
+		return s.Feed.Run(ctx)
+	}
 	over := make(chan struct{})
 	var watcher sync.WaitGroup
 	watcher.Go(func() { s.observe(over) })

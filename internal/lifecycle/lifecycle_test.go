@@ -57,6 +57,15 @@ func TestChangedIsClosedForAStateThatIsOver(t *testing.T) {
 	assert.True(t, IsClosed(s.Changed(seen)))
 }
 
+func TestOnChangeIsCalledForChangesThatCount(t *testing.T) {
+	s := NewStatus(state{phase: "a"}, samePhase)
+	var seen []string
+	s.OnChange(func() { seen = append(seen, s.Get().phase) }) // Get works: no lock is held
+	s.Set(func(s *state) { s.seen++ })
+	s.Set(func(s *state) { s.phase = "b" })
+	assert.Equal(t, []string{"b"}, seen)
+}
+
 func TestAnnouncementWakesAllThatWait(t *testing.T) {
 	var c Changes
 	c.Announce()

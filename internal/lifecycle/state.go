@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // Status is the state of something that runs. Any goroutine may read it, change it and wait for its
@@ -11,6 +12,7 @@ import (
 type Status[S any] struct {
 	same    func(a, b *S) bool
 	changed Changes
+	hook    atomic.Pointer[func()]
 
 	mu    sync.Mutex
 	state S // guarded by mu
@@ -32,12 +34,22 @@ func (s *Status[S]) Get() S {
 // Set changes the state. The function runs under the lock of the status.
 func (s *Status[S]) Set(change func(*S)) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	old := s.state
-	if change(&s.state); !s.same(&old, &s.state) {
-		s.changed.Announce()
+	change(&s.state)
+	same := s.same(&old, &s.state)
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	s.changed.Announce()
+	if hook := s.hook.Load(); hook != nil {
+		(*hook)()
 	}
 }
+
+// OnChange sets a function that Set calls after each change that counts, without a lock. It takes the
+// place of a goroutine that waits for Changed.
+func (s *Status[S]) OnChange(hook func()) { s.hook.Store(&hook) }
 
 // Changed returns a channel that is closed when the state differs from one that the caller has seen.
 func (s *Status[S]) Changed(seen S) <-chan struct{} {

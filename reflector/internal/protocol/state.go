@@ -87,6 +87,8 @@ type Options struct {
 	WatchLists bool
 	// AsksVersion is true if the client can tell the server's Kubernetes version.
 	AsksVersion bool
+	// ListsFirst is true if each start lists, although the store has a version.
+	ListsFirst bool
 }
 
 // phase is the current step of the conversation. It determines the meaning of the next input.
@@ -201,6 +203,7 @@ func (p *step) take(in Input) {
 		if !p.relist && p.relistAt.IsZero() {
 			p.position = in.Version
 		}
+		p.relist = p.relist || p.ListsFirst
 		p.begin()
 	case Answered:
 		p.page(in)
