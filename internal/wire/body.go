@@ -17,12 +17,16 @@ type body struct {
 	limit  int
 	cutter cutter
 
-	batch      *Batch // holds the bytes that were read
+	batch      *Batch // holds the bytes that were read; nil while there are none
 	start, end int    // batch.buf[start:end] is not cut yet
-	offset     int64  // of start in the body
-	passed     int    // bytes outside of frames since the last frame
-	head       []byte
-	err        error // returned when everything is cut
+	// waiting is the buffer of a read when there are no bytes and few come at a time. A program may have
+	// hundreds of watches, most of them idle, and each would keep a buffer of a whole chunk.
+	waiting []byte
+	trickle bool  // the last read brought few bytes
+	offset  int64 // of start in the body
+	passed  int   // bytes outside of frames since the last frame
+	head    []byte
+	err     error // returned when everything is cut
 }
 
 // cutter finds frames in bytes that begin after the last cut. cut returns the number of consumed
@@ -44,6 +48,7 @@ type Watch struct{ body }
 // applies to each event, and to the bytes between two events.
 func NewWatch(r io.Reader, format Format, limit int) *Watch {
 	w := &Watch{newBody(r, limit)}
+	w.trickle = true // it may begin with silence
 	w.cutter = &jsonEvents{}
 	if format == Protobuf {
 		w.cutter = &protobufEvents{limit: w.limit}
@@ -72,7 +77,7 @@ func newBody(r io.Reader, limit int) body {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	return body{r: r, limit: limit, batch: batches.Get().(*Batch), head: make([]byte, 0, headSize)}
+	return body{r: r, limit: limit, head: make([]byte, 0, headSize)}
 }
 
 // Next waits for a frame and returns it with all other frames that have arrived. It returns io.EOF if
@@ -99,20 +104,20 @@ func (b *body) Next() (*Batch, error) {
 				break
 			}
 		}
-		if len(b.batch.Frames) > 0 {
+		if b.batch != nil && len(b.batch.Frames) > 0 {
 			full, rest := b.batch, b.batch.buf[b.start:b.end]
-			b.batch = batches.Get().(*Batch)
-			if len(b.batch.buf) < len(rest) {
-				b.batch.buf = make([]byte, len(rest)+chunkSize)
+			b.batch, b.start, b.end = nil, 0, 0
+			if len(rest) > 0 {
+				b.begin(len(rest))
+				b.end = copy(b.batch.buf, rest)
 			}
-			b.start, b.end = 0, copy(b.batch.buf, rest)
 			return full, nil
 		}
 		if b.end-b.start > b.limit || b.passed > b.limit {
 			b.fail(tooLarge(b.limit))
 		}
 		if b.err == io.EOF {
-			if err := b.cutter.end(b.batch.buf[b.start:b.end]); err != nil {
+			if err := b.cutter.end(b.rest()); err != nil {
 				b.fail(err)
 			}
 		}
@@ -123,8 +128,40 @@ func (b *body) Next() (*Batch, error) {
 	}
 }
 
+// rest returns the bytes that are not cut yet.
+func (b *body) rest() []byte {
+	if b.batch == nil {
+		return nil
+	}
+	return b.batch.buf[b.start:b.end]
+}
+
+// begin begins a batch with room for so many bytes and a chunk.
+func (b *body) begin(bytes int) {
+	b.batch = batches.Get().(*Batch)
+	if len(b.batch.buf) < bytes {
+		b.batch.buf = make([]byte, bytes+chunkSize)
+	}
+}
+
 // fill reads until there are new bytes, or the body fails.
 func (b *body) fill() {
+	if b.batch != nil && b.start == b.end && b.trickle {
+		b.batch.Release() // it has no frames
+		b.batch, b.start, b.end = nil, 0, 0
+	}
+	if b.batch == nil && b.trickle {
+		if b.waiting == nil {
+			b.waiting = make([]byte, waitingSize)
+		}
+		n := b.read(b.waiting)
+		b.begin(n)
+		b.end = copy(b.batch.buf, b.waiting[:n])
+		return
+	}
+	if b.batch == nil {
+		b.begin(0)
+	}
 	buf := b.batch.buf
 	if want := b.end - b.start + chunkSize/2; want > len(buf) {
 		buf = make([]byte, 2*want)
@@ -133,17 +170,22 @@ func (b *body) fill() {
 		b.end = copy(buf, b.batch.buf[b.start:b.end])
 		b.start, b.batch.buf = 0, buf
 	}
+	b.end += b.read(buf[b.end:])
+}
+
+// read reads into a buffer, and notes the beginning of the body and how the read ended.
+func (b *body) read(into []byte) int {
 	const patience = 100
 	for range patience {
-		n, err := b.r.Read(buf[b.end:])
-		b.head = append(b.head, buf[b.end:b.end+min(n, cap(b.head)-len(b.head))]...)
-		b.end += n
-		b.err = err
+		n, err := b.r.Read(into)
+		b.head = append(b.head, into[:min(n, cap(b.head)-len(b.head))]...)
+		b.err, b.trickle = err, n < waitingSize
 		if n > 0 || err != nil {
-			return
+			return n
 		}
 	}
 	b.err = io.ErrNoProgress
+	return 0
 }
 
 // fail gives up the rest of the body.
@@ -200,6 +242,8 @@ const (
 	// chunkSize is the number of bytes of one read. It is also about the amount that one worker
 	// decodes at a time.
 	chunkSize = 64 << 10
+	// waitingSize is the size of the buffer of an idle watch. Bookmarks are smaller, and most events.
+	waitingSize = 4 << 10
 	// pooledSize is the size of the largest buffer that the pool keeps.
 	pooledSize = 4 * chunkSize
 )

@@ -304,3 +304,52 @@ func cutForgetfully(t *testing.T, c cutter, body string, poison byte) (frames []
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A program may have hundreds of idle watches: each must not hold a buffer of a whole chunk.
+func TestIdleWatchHoldsASmallBuffer(t *testing.T) {
+	event := func(size int) string {
+		return `{"type":"ADDED","object":{"a":"` + strings.Repeat("x", size) + `"}}` + "\n"
+	}
+	reads := make(chan int, 1) // the room of the read that waits
+	from := make(chan string, 1)
+	w := NewWatch(readFunc(func(into []byte) (int, error) {
+		reads <- len(into)
+		return copy(into, <-from), nil
+	}), JSON, 0)
+	next := func() chan int {
+		got := make(chan int, 1)
+		go func() {
+			batch, err := w.Next()
+			if assert.NoError(t, err) {
+				got <- len(batch.Frames)
+				batch.Release()
+			}
+		}()
+		return got
+	}
+	got := next()
+	assert.Equal(t, waitingSize, <-reads, "before the first event")
+	from <- event(10) + event(20)
+	assert.Equal(t, 2, <-got)
+
+	got = next()
+	assert.Equal(t, waitingSize, <-reads)
+	assert.Nil(t, w.batch)
+	from <- event(2 * waitingSize)[:waitingSize]
+	assert.Greater(t, <-reads, chunkSize/2, "more is there")
+	from <- event(2 * waitingSize)[waitingSize:]
+	assert.Equal(t, 1, <-got)
+
+	got = next()
+	assert.Equal(t, chunkSize, <-reads, "much came at once")
+	from <- event(30)
+	assert.Equal(t, 1, <-got)
+	got = next()
+	assert.Equal(t, waitingSize, <-reads)
+	from <- event(40)
+	assert.Equal(t, 1, <-got)
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(into []byte) (int, error) { return f(into) }

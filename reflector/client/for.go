@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -201,9 +202,10 @@ func newResource[T stream.Object](t reflect.Type, resource schema.GroupVersionRe
 	if r.codec, err = decode.ForType[T](t, o.decoding...); err != nil {
 		return nil, fmt.Errorf("client of %s: %w", r.name, err)
 	}
-	if hasNoMetadata(r.codec) {
+	if !seenMetadata(t) && hasNoMetadata(r.codec) {
 		return nil, fmt.Errorf("client of %s: %s: %w", r.name, t, ErrNoMetadata)
 	}
+	withMetadata.Store(t, nil)
 	generated := r.codec.Protobuf() && isMessage(t.Elem())
 	r.protobuf = generated && !o.withoutProtobuf
 	r.expected.expect(resource.GroupVersion(), resource.Resource, t.Elem(), generated)
@@ -232,6 +234,14 @@ func isMessage(t reflect.Type) (is bool) {
 	message, ok := object.(interface{ Unmarshal([]byte) error })
 	// Field 1 of an object is its metadata. Field 1 of the metadata is the name.
 	return ok && message.Unmarshal([]byte("\x0a\x03\x0a\x01x")) == nil && object.(metav1.Object).GetName() == "x"
+}
+
+// withMetadata are types that decode an object's metadata: a program makes hundreds of clients of one type.
+var withMetadata sync.Map
+
+func seenMetadata(t reflect.Type) bool {
+	_, seen := withMetadata.Load(t)
+	return seen
 }
 
 // hasNoMetadata reports whether T does not decode an object's metadata. The reflector would reject

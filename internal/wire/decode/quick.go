@@ -64,8 +64,10 @@ func (q *quick) done(ok bool) bool {
 			q.tables[i].turn()
 		}
 		if q.untyped.tables != nil {
-			for i := range q.untyped.tables {
-				q.untyped.tables[i].turn()
+			for _, table := range q.untyped.tables {
+				if table != nil {
+					table.turn()
+				}
 			}
 		}
 	}

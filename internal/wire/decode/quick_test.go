@@ -2,6 +2,7 @@ package decode
 
 import (
 	gojson "encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -213,7 +214,22 @@ func TestEqualStringsHaveTheSameMemory(t *testing.T) {
 	a, b := pod("node-1", long), pod("node-1", long)
 	assert.Same(t, unsafe.StringData(a.Spec.NodeName), unsafe.StringData(b.Spec.NodeName))
 	assert.NotSame(t, unsafe.StringData(a.Status.Message), unsafe.StringData(b.Status.Message))
-	assert.Len(t, d.json.quick.untyped.strings.places, internedPlaces)
+	assert.Len(t, d.json.quick.untyped.strings.places, fewestPlaces)
+}
+
+func TestPlacesOfStringsGrowWithTheStrings(t *testing.T) {
+	var s interned
+	first := s.text([]byte("first"))
+	for n := 0; len(s.places) == fewestPlaces; n++ {
+		require.Less(t, n, 10*fewestPlaces)
+		s.text(fmt.Append(nil, n))
+		first = s.text([]byte("first")) // it may have lost its place
+	}
+	assert.Same(t, unsafe.StringData(first), unsafe.StringData(s.text([]byte("first"))), "strings keep their memory")
+	for n := range 100 * mostPlaces {
+		s.text(fmt.Append(nil, n))
+	}
+	assert.Len(t, s.places, mostPlaces)
 }
 
 // A value that is left to the library is in others, which it does not see.

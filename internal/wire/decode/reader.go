@@ -222,10 +222,7 @@ func (c *Codec[T]) newQuick(d *jsonDecoder) *quick {
 		q.tables[i].kept = &q.kept
 	}
 	if c.settings.shares[treeType] {
-		q.untyped.tables, q.untyped.empty = new([untypedTables]table[any]), map[string]any{}
-		for i := range q.untyped.tables {
-			q.untyped.tables[i].kept = &q.kept
-		}
+		q.untyped.tables, q.untyped.kept, q.untyped.empty = new([untypedTables]*table[any]), &q.kept, map[string]any{}
 	}
 	q.untyped.skipManagedFields = c.settings.skipManagedFields && c.elem == unstructuredType
 	return q

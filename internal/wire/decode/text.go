@@ -239,7 +239,10 @@ func textEnd(b []byte, i int) (end int, plain, ok bool) {
 // nodes, phases and reasons repeat. It has one place for each hash, which keeps the last string. A
 // map of all strings in use would cost more than the saved memory.
 type interned struct {
+	// places begin few, because a program may have hundreds of kinds with few objects, and become four
+	// times as many when as many strings have lost their places.
 	places  []internedText
+	lost    int
 	scratch []byte
 }
 
@@ -249,7 +252,8 @@ type internedText struct {
 }
 
 const (
-	internedPlaces = 1024 // a power of two
+	fewestPlaces = 64 // powers of two, whose ratio is a power of four
+	mostPlaces   = 1024
 	// Longer strings rarely repeat.
 	internedLength = 64
 	// The largest memory that stays for texts with escapes.
@@ -259,13 +263,30 @@ const (
 // place returns the place of a text, which has that text. Only short texts have a place.
 func (s *interned) place(b []byte) *internedText {
 	if s.places == nil {
-		s.places = make([]internedText, internedPlaces)
+		s.places = make([]internedText, fewestPlaces)
 	}
-	place := &s.places[maphash.Bytes(seed, b)%internedPlaces]
-	if place.text != string(b) {
-		*place = internedText{text: string(b)}
+	hash := maphash.Bytes(seed, b)
+	place := &s.places[hash%uint64(len(s.places))]
+	if place.text == string(b) {
+		return place
 	}
+	if place.text != "" {
+		if s.lost++; s.lost > len(s.places) && len(s.places) < mostPlaces {
+			s.grow()
+			place = &s.places[hash%uint64(len(s.places))]
+		}
+	}
+	*place = internedText{text: string(b)}
 	return place
+}
+
+// grow makes more places, and puts the strings into theirs.
+func (s *interned) grow() {
+	old := s.places
+	s.places, s.lost = make([]internedText, 4*len(old)), 0
+	for _, one := range old {
+		s.places[maphash.String(seed, one.text)%uint64(len(s.places))] = one
+	}
 }
 
 func (s *interned) text(b []byte) string {

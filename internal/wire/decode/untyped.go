@@ -15,8 +15,9 @@ import (
 type untyped struct {
 	strings interned
 	// tables share objects and arrays with the same bytes, by the name of the member that has them;
-	// nil without sharing. Names with the same hash have one table.
-	tables *[untypedTables]table[any]
+	// nil without sharing. Names with the same hash have one table, which is made for the first of them.
+	tables *[untypedTables]*table[any]
+	kept   *int // bytes of the keys in all tables of the decoder
 	// empty is every empty object.
 	empty any
 	// skipManagedFields applies to objects whose metadata has the depth 2.
@@ -82,7 +83,11 @@ func (u *untyped) shared(i int, name string) (value any, end int, ok bool) {
 		}
 		return emptyArray, i + 2, true
 	}
-	known := &u.tables[maphash.String(seed, name)%untypedTables]
+	known := u.tables[maphash.String(seed, name)%untypedTables]
+	if known == nil {
+		known = &table[any]{kept: u.kept}
+		u.tables[maphash.String(seed, name)%untypedTables] = known
+	}
 	if !known.open() {
 		return u.inside(i)
 	}
