@@ -243,7 +243,7 @@ const (
 	// decodes at a time.
 	chunkSize = 64 << 10
 	// waitingSize is the size of the buffer of an idle watch. Bookmarks are smaller, and most events.
-	waitingSize = 4 << 10
+	waitingSize = 1 << 10
 	// pooledSize is the size of the largest buffer that the pool keeps.
 	pooledSize = 4 * chunkSize
 )

@@ -252,7 +252,7 @@ type internedText struct {
 }
 
 const (
-	fewestPlaces = 64 // powers of two, whose ratio is a power of four
+	fewestPlaces = 16 // powers of two, whose ratio is a power of four
 	mostPlaces   = 1024
 	// Longer strings rarely repeat.
 	internedLength = 64
