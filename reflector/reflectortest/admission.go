@@ -97,12 +97,13 @@ func (s *Server) resolveAdmissions() error {
 	for _, hook := range s.options.admissions {
 		a := hook.(*admission)
 		if a.kind == nil {
-			for _, r := range s.registry.ordered {
+			for _, r := range s.registry().ordered {
 				r.admissions = append(r.admissions, a)
 			}
+			s.definitions.admissions = append(s.definitions.admissions, a)
 			continue
 		}
-		r, err := s.registry.forObject(a.kind)
+		r, err := s.registry().forObject(a.kind)
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func (c *call) applyObject(applied *unstructured.Unstructured) (rec *record, cre
 	defer s.mu.Unlock()
 	if _, ok := res.history.current.Get(res.key(c.Namespace, c.Name)); ok || c.Subresource != "" {
 		rec, err := s.updateLocked(res, c.Namespace, c.Name, c.writing(true), func(prior *record) (object, error) {
-			live, err := s.trackedLocked(prior)
+			live, err := s.trackedLocked(res, prior)
 			if err != nil {
 				return nil, err
 			}

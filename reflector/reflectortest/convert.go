@@ -17,8 +17,8 @@ import (
 // can be resumed. Objects that are written later are stored as they are sent.
 func (s *Server) Convert(resource string, convert func(metav1.Object)) error {
 	var of []*resourceHistory
-	for _, r := range s.registry.ordered {
-		if r.Plural == resource {
+	for _, r := range s.registry().ordered {
+		if r.Plural == resource && !r.secondary {
 			of = append(of, &resourceHistory{resource: r})
 		}
 	}

@@ -30,16 +30,31 @@ func WithDefinition(manifest []byte, prototype metav1.Object) Option {
 // apiextensions-apiserver would be a new dependency.
 type definition struct {
 	metav1.TypeMeta `json:",inline"`
-	Metadata        struct{ Name string }
-	Spec            struct {
-		Group string
-		Names struct {
-			Kind, Plural, Singular string
-			ShortNames, Categories []string
-		}
+	Metadata        struct {
+		Name, UID         string
+		DeletionTimestamp *metav1.Time
+		Finalizers        []string
+	}
+	Spec struct {
+		Group    string
+		Names    definedNames
 		Scope    string
 		Versions []definedVersion
 	}
+	Status struct {
+		AcceptedNames  definedNames
+		Conditions     []struct{ Type, Status, Reason, Message string }
+		StoredVersions []string
+	}
+}
+
+type definedNames struct {
+	Plural     string   `json:"plural"`
+	Singular   string   `json:"singular,omitempty"`
+	ShortNames []string `json:"shortNames,omitempty"`
+	Kind       string   `json:"kind"`
+	ListKind   string   `json:"listKind,omitempty"`
+	Categories []string `json:"categories,omitempty"`
 }
 
 type definedVersion struct {
@@ -48,6 +63,19 @@ type definedVersion struct {
 	SelectableFields []struct{ JSONPath string }
 	Subresources     struct{ Status *struct{} }
 	Schema           struct{ OpenAPIV3Schema json.RawMessage }
+}
+
+// resource describes one version, under the given names.
+func (d *definition) resource(v definedVersion, names definedNames) Resource {
+	r := Resource{
+		Group: d.Spec.Group, Version: v.Name, Kind: names.Kind, Plural: names.Plural, Singular: names.Singular,
+		ShortNames: names.ShortNames, Categories: names.Categories, Namespaced: d.Spec.Scope == "Namespaced",
+		Status: v.Subresources.Status != nil, Schema: v.Schema.OpenAPIV3Schema,
+	}
+	for _, f := range v.SelectableFields {
+		r.selectable = append(r.selectable, f.JSONPath)
+	}
+	return r.withStructural()
 }
 
 func parseDefinition(manifest []byte, prototype metav1.Object) ([]Resource, error) {
@@ -71,18 +99,11 @@ func parseDefinition(manifest []byte, prototype metav1.Object) ([]Resource, erro
 		if !v.Served {
 			continue
 		}
-		r := Resource{
-			Group: d.Spec.Group, Version: v.Name, Kind: names.Kind, Plural: names.Plural, Singular: names.Singular,
-			ShortNames: names.ShortNames, Categories: names.Categories, Namespaced: d.Spec.Scope == "Namespaced",
-			Status: v.Subresources.Status != nil, Schema: v.Schema.OpenAPIV3Schema,
-		}
-		for _, f := range v.SelectableFields {
-			r.selectable = append(r.selectable, f.JSONPath)
-		}
+		r := d.resource(v, names)
 		if v.Storage {
 			r.Prototype = prototype
 		}
-		all = append(all, r.withStructural())
+		all = append(all, r)
 	}
 	return all, nil
 }

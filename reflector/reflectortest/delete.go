@@ -93,6 +93,9 @@ func (s *Server) deleteLocked(res *resource, namespace, name string, options *me
 	if err := checkDeletable(res, name); err != nil {
 		return nil, false, err
 	}
+	if err := res.checkServed(); err != nil {
+		return nil, false, err
+	}
 	prior, ok := res.history.current.Get(res.key(namespace, name))
 	if !ok {
 		return nil, false, apierrors.NewNotFound(res.gr(), name)
@@ -100,13 +103,13 @@ func (s *Server) deleteLocked(res *resource, namespace, name string, options *me
 	if err := checkPreconditions(prior, options.Preconditions); err != nil {
 		return nil, false, err
 	}
-	obj := prior.object()
+	obj := prior.in(res).object()
 	graceful, pending := beginGrace(obj, options)
 	if pending {
 		return prior, false, nil
 	}
 	if len(res.admissions) > 0 {
-		a := &admitted{operation: admissionv1.Delete, resource: res, namespace: namespace, name: name, dryRun: dryRun, old: prior.object()}
+		a := &admitted{operation: admissionv1.Delete, resource: res, namespace: namespace, name: name, dryRun: dryRun, old: prior.in(res).object()}
 		if err := s.admitLocked(a); err != nil {
 			return nil, false, err
 		}
@@ -119,6 +122,11 @@ func (s *Server) deleteLocked(res *resource, namespace, name string, options *me
 		if err != nil || held {
 			return rec, false, err
 		}
+	}
+	if res.isDefinitions() && obj.GetDeletionTimestamp() == nil {
+		terminateDefinition(obj)
+		rec, err := s.replaceLocked(res, prior, obj, writing{}.author(prior.author.tracked), dryRun)
+		return rec, false, err
 	}
 	obj.SetFinalizers(res.finalizersFor(obj, options))
 	held := len(obj.GetFinalizers()) > 0

@@ -28,7 +28,7 @@ func (s *Server) Create(obj metav1.Object) error {
 	if err != nil {
 		return err
 	}
-	return rec.into(obj)
+	return rec.in(res).into(obj)
 }
 
 // Update replaces an object, including its status. As for a client, a resource version in obj must
@@ -42,7 +42,7 @@ func (s *Server) Update(obj metav1.Object) error {
 	if err != nil {
 		return err
 	}
-	return rec.into(obj)
+	return rec.in(res).into(obj)
 }
 
 // updateObject replaces a whole object. Without a version in in, it replaces any version.
@@ -62,7 +62,7 @@ func (s *Server) updateObject(res *resource, in object) (*record, error) {
 // so it is only marked. Delete orphans no dependents, also if obj is a Job, whose deletion by a client
 // without a policy does.
 func (s *Server) Delete(obj metav1.Object) error {
-	res, err := s.registry.forObject(obj)
+	res, err := s.registry().forObject(obj)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *Server) Delete(obj metav1.Object) error {
 
 // Get fills obj with the stored object of its namespace and name.
 func (s *Server) Get(obj metav1.Object) error {
-	res, err := s.registry.forObject(obj)
+	res, err := s.registry().forObject(obj)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *Server) Get(obj metav1.Object) error {
 	if !ok {
 		return apierrors.NewNotFound(res.gr(), obj.GetName())
 	}
-	return rec.into(obj)
+	return rec.in(res).into(obj)
 }
 
 // WaitFor calls done at once, and again after changes of the stored objects, until it returns true.
@@ -147,7 +147,7 @@ func List[T metav1.Object](s *Server, namespace string) ([]T, error) {
 	if t.Kind() != reflect.Pointer {
 		return nil, fmt.Errorf("reflectortest: List of %s: name a pointer type", t)
 	}
-	res, err := s.registry.forObject(reflect.New(t.Elem()).Interface().(T))
+	res, err := s.registry().forObject(reflect.New(t.Elem()).Interface().(T))
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func List[T metav1.Object](s *Server, namespace string) ([]T, error) {
 
 // convert makes a copy of a caller's object in its internal form.
 func (s *Server) convert(obj metav1.Object) (*resource, object, error) {
-	res, err := s.registry.forObject(obj)
+	res, err := s.registry().forObject(obj)
 	if err != nil {
 		return nil, nil, err
 	}

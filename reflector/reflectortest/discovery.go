@@ -10,6 +10,7 @@ import (
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 )
 
@@ -22,7 +23,7 @@ func (c *call) serveDiscovery() error {
 		return errMethodNotAllowed()
 	}
 	parts := strings.Split(strings.Trim(c.Path, "/"), "/")
-	g := c.server.registry
+	g := c.server.registry()
 	switch {
 	case c.Path == "/":
 		return c.json(metav1.RootPaths{Paths: g.paths()})
@@ -65,17 +66,18 @@ func (c *call) json(v any) error {
 // that a client that asks by name can learn its scopes.
 func (c *call) resourceList(group, ver string) error {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
-	announced := slices.ContainsFunc(c.server.registry.ordered, func(r *resource) bool {
+	g := c.server.registry()
+	announced := slices.ContainsFunc(g.ordered, func(r *resource) bool {
 		return r.Group == group && r.Version == ver && !r.unannounced
 	})
-	for _, r := range c.server.registry.ordered {
-		if r.Group != group || r.Version != ver || (r.unannounced && announced) {
+	for _, r := range g.ordered {
+		if r.Group != group || r.Version != ver || r.unannounced && (announced || r.defined != nil) {
 			continue
 		}
 		list.GroupVersion = r.apiVersion()
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
-			Verbs: allVerbs, ShortNames: r.ShortNames, Categories: r.Categories,
+			Verbs: r.verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
 		})
 		if r.isNamespaces() {
 			list.APIResources = append(list.APIResources, metav1.APIResource{
@@ -91,7 +93,7 @@ func (c *call) resourceList(group, ver string) error {
 	switch {
 	case list.GroupVersion != "":
 		return c.json(list)
-	case c.server.registry.hasGroup(group):
+	case g.hasGroup(group):
 		return errResourceNotFound()
 	default:
 		return errPageNotFound
@@ -101,6 +103,13 @@ func (c *call) resourceList(group, ver string) error {
 var statusVerbs = []string{"get", "patch", "update"}
 
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+
+func (res *resource) verbs() []string {
+	if res.terminating {
+		return []string{"delete", "deletecollection", "get", "list", "watch"}
+	}
+	return allVerbs
+}
 
 // groups lists all groups except the core group, with the announced versions.
 func (g *registry) groups() []metav1.APIGroup {
@@ -178,6 +187,10 @@ func (g *registry) aggregated(core bool) *discoveryv2.APIGroupDiscoveryList {
 			j = len(group.Versions)
 			group.Versions = append(group.Versions, discoveryv2.APIVersionDiscovery{Version: r.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent})
 		}
+		if g.unavailable[schema.GroupVersion{Group: r.Group, Version: r.Version}] {
+			group.Versions[j].Freshness = discoveryv2.DiscoveryFreshnessStale
+			continue
+		}
 		group.Versions[j].Resources = append(group.Versions[j].Resources, r.aggregated())
 	}
 	return list
@@ -187,7 +200,7 @@ func (res *resource) aggregated() discoveryv2.APIResourceDiscovery {
 	kind := &metav1.GroupVersionKind{Group: res.Group, Version: res.Version, Kind: res.Kind}
 	d := discoveryv2.APIResourceDiscovery{
 		Resource: res.Plural, SingularResource: res.Singular, ResponseKind: kind, Scope: discoveryv2.ScopeCluster,
-		Verbs: allVerbs, ShortNames: res.ShortNames, Categories: res.Categories,
+		Verbs: res.verbs(), ShortNames: res.ShortNames, Categories: res.Categories,
 	}
 	if res.Namespaced {
 		d.Scope = discoveryv2.ScopeNamespace

@@ -17,9 +17,10 @@
 //     one that curl reaches.
 //   - All types of client-go's scheme are served, in JSON and in protobuf. Any
 //     struct with metadata is served in JSON after [WithResource], or [WithDefinition] with the
-//     manifest of a CustomResourceDefinition.
-//   - [Server.Create], [Server.Update], [Server.Delete], [Server.Get], [List] and [Server.Seed] are
-//     for the test itself: they use no HTTP, meet no faults, and write the status too.
+//     manifest of a CustomResourceDefinition. With [WithCustomResourceDefinitions], kinds come and go
+//     while the server runs, as the test or a client creates, changes and deletes their definitions.
+//   - [Server.Create], [Server.Update], [Server.Delete], [Server.Get], [List], [Server.ListKind] and
+//     [Server.Seed] are for the test itself: they use no HTTP, meet no faults, and write the status too.
 //   - [Server.Inject] activates a [Fault]: a value, scoped by verb, resource, namespace and count.
 //     It panics at a scope that no request can have.
 //   - [Server.WaitFor] waits for a state of the stored objects.
@@ -76,8 +77,12 @@
 //     node stays until it is deleted with grace period 0. The garbage collector is off by default: the
 //     finalizers of the policies Foreground and Orphan then hold an object until the test removes them,
 //     and a deleted namespace stays, terminating. A namespace gets no conditions.
-//   - Conversion: each version of a group is a collection of its own. For the garbage collector, an
-//     owner reference names an object of any version.
+//   - Conversion: each version of a group is a collection of its own, except for those of a
+//     definition that [WithCustomResourceDefinitions] follows, which differ in the apiVersion alone. For
+//     the garbage collector, an owner reference names an object of any version.
+//   - Of a followed definition: conversion webhooks, scale, printer columns, and the checks of the schema. It
+//     is established in one update, where the real server makes two, and it makes no APIService of its own.
+//     Requests, watches and discovery follow a change at once, where the real server takes some seconds.
 //   - Creation by update; subresources other than status. A write to /status changes only the
 //     status. On the real server, some built-in kinds also take labels and annotations from it.
 //   - managedFields before an object's first server-side apply. Until then the object keeps the

@@ -79,7 +79,7 @@ func (f *Fault) check(g *registry) error {
 	if f.verb != "" && !slices.Contains(verbs, f.verb) {
 		return fmt.Errorf("reflectortest: %s: there is no verb %q, only %v", f, f.verb, verbs)
 	}
-	if f.resource != "" && !slices.ContainsFunc(g.ordered, func(r *resource) bool { return r.Plural == f.resource }) {
+	if f.resource != "" && g.owners == nil && !slices.ContainsFunc(g.ordered, func(r *resource) bool { return r.Plural == f.resource }) {
 		return fmt.Errorf("reflectortest: %s: no resource %q is served: name its plural, as in URLs, and register it with WithResource if it is not built in", f, f.resource)
 	}
 	return nil
@@ -312,7 +312,7 @@ type Injection struct {
 // the server does not serve: with such a typing error, the test would test nothing. A scope without
 // effect for the fault, such as DuplicateFrame on lists, is allowed.
 func (s *Server) Inject(f Fault) *Injection {
-	if err := f.check(s.registry); err != nil {
+	if err := f.check(s.registry()); err != nil {
 		panic(err)
 	}
 	s.faults.mu.Lock()

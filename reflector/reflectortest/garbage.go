@@ -21,13 +21,21 @@ type links struct {
 
 // owner is an owner reference.
 type owner struct {
-	kind   *kind  // nil if discovery does not have it
+	kind   *kind  // nil if discovery does not always have it
 	key    string // of the owner, if it is in the namespace of the dependent or in none
+	named  *named // if kind is nil
 	uid    string
 	blocks bool // blockOwnerDeletion
 }
 
+// named is how a reference names an owner whose kind may come and go.
+type named struct {
+	reference reference
+	name      string
+}
+
 // kind is a kind of the API in all of its versions, each of which is a collection of its own here.
+// The versions of a followed definition have one collection, and only one of them is in versions.
 type kind struct {
 	namespaced bool
 	versions   []*resource
@@ -73,6 +81,8 @@ func (res *resource) linksOf(obj object) *links {
 		o := owner{kind: res.kinds.byReference[reference{ref.APIVersion, ref.Kind}], uid: string(ref.UID), blocks: deref(ref.BlockOwnerDeletion, false)}
 		if o.kind != nil {
 			o.key = o.kind.versions[0].key(obj.GetNamespace(), ref.Name)
+		} else {
+			o.named = &named{reference{ref.APIVersion, ref.Kind}, ref.Name}
 		}
 		l.owners[i] = o
 	}
@@ -158,8 +168,8 @@ func (s *Server) collectLocked() {
 	p := pass{server: s, linked: s.linked[:0]}
 	s.linked = nil // a hook of WithAdmission may start another pass during this one
 	waiting := false
-	for _, r := range s.registry.ordered {
-		if r.uncollected || r.unannounced || r.history.current.Len() == 0 {
+	for _, r := range s.registry().ordered {
+		if r.uncollected || r.unannounced || r.secondary || r.history.current.Len() == 0 {
 			continue
 		}
 		r.history.current.Scan(func(_ string, rec *record) bool {
@@ -214,6 +224,11 @@ func (p *pass) judge(rec *record) {
 	var solid, waiting bool
 	var lost []string // the UIDs of the owners that are absent or waiting
 	for _, o := range l.owners {
+		if o.kind == nil {
+			if o.kind = p.server.registry().owners[o.named.reference]; o.kind != nil {
+				o.key = o.kind.versions[0].key(rec.namespace, o.named.name)
+			}
+		}
 		if o.kind == nil || o.kind.namespaced && rec.namespace == "" {
 			return // the real collector never finds such an owner, and so never calls it absent
 		}

@@ -46,13 +46,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve finds the target of the request and answers it.
 func (c *call) serve() error {
+	g := c.server.registry()
+	if len(g.unavailable) > 0 && g.unavailable[c.groupVersion()] {
+		return errUnavailable
+	}
 	if c.Verb == "" {
 		return c.serveDiscovery()
 	}
-	if !c.server.registry.hasGroup(c.Group) {
+	c.resource = g.byGVR[c.gvr()]
+	if c.resource == nil && !g.hasGroup(c.Group) {
 		return errPageNotFound
 	}
-	c.resource = c.server.registry.byGVR[c.gvr()]
 	if c.resource == nil || !c.exists() {
 		return errResourceNotFound()
 	}
@@ -153,6 +157,7 @@ func newline(e encoding, doc []byte) []byte {
 
 // answer writes a record as the whole response.
 func (c *call) answer(code int, rec *record) error {
+	rec = rec.in(c.resource)
 	return c.out.document(code, c.encoding.contentType(false), newline(c.encoding, c.encoding.appendObject(nil, rec)))
 }
 

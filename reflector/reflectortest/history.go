@@ -34,9 +34,8 @@ type history struct {
 	changed chan struct{}
 }
 
-func (h *history) init() {
-	h.current = btree.NewMap[string, *record](0)
-	h.changed = make(chan struct{})
+func newHistory() *history {
+	return &history{current: btree.NewMap[string, *record](0), changed: make(chan struct{})}
 }
 
 // append applies a change. keep bounds the log; 0 keeps everything.
@@ -107,4 +106,5 @@ func (h *history) rewind(version uint64) {
 	h.current = h.at(version)
 	kept := len(h.log) - len(h.since(version))
 	h.log = slices.Clone(h.log[:kept])
+	h.oldest = min(h.oldest, version)
 }

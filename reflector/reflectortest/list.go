@@ -44,7 +44,7 @@ func (c *call) listOptions() (*internalversion.ListOptions, error) {
 }
 
 func (c *call) selection(opts *internalversion.ListOptions) selection {
-	return selection{namespace: c.Namespace, labels: opts.LabelSelector, fields: opts.FieldSelector}
+	return selection{resource: c.resource, namespace: c.Namespace, labels: opts.LabelSelector, fields: opts.FieldSelector}
 }
 
 // parseVersion reads a resource version; empty is 0, as in the real server.
@@ -158,7 +158,7 @@ func (c *call) page(opts *internalversion.ListOptions) (*page, error) {
 // state returns the objects at a version: exactly at it, or the current ones if they are recent
 // enough.
 func (c *call) state(wanted uint64, exact bool) (*btree.Map[string, *record], uint64, error) {
-	s, h := c.server, &c.resource.history
+	s, h := c.server, c.resource.history
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -193,7 +193,7 @@ func cut(state *btree.Map[string, *record], version uint64, sel selection, start
 			return !sel.selects()
 		}
 		if sel.matches(rec) {
-			p.records = append(p.records, rec)
+			p.records = append(p.records, rec.in(sel.resource))
 		}
 		return true
 	})

@@ -71,7 +71,7 @@ func (res *resource) fieldManager(subresource string) (*managedfields.FieldManag
 	// The last argument names the fields that a write cannot set, in types of structured-merge-diff,
 	// whose major version differs between the versions of client-go that this package supports. So
 	// keepStatus and settable leave these fields out of what the manager gets.
-	m, err := newManager(types, oneVersion{}, oneVersion{}, res, gvk, gvk.GroupVersion(), subresource, nil)
+	m, err := newManager(types, converter{res.defined}, converter{}, res, gvk, gvk.GroupVersion(), subresource, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,11 @@ func (res *resource) types() (types managedfields.TypeConverter, err error) {
 	if res.typed {
 		return builtinTypes(), nil
 	}
+	if res.defined != nil {
+		return res.defined.types()
+	}
 	if res.converter == nil {
-		res.converter, err = res.typeConverter()
+		res.converter, err = typeConverter(res.Resource)
 	}
 	return res.converter, err
 }
@@ -101,27 +104,33 @@ func (res *resource) New(schema.GroupVersionKind) (runtime.Object, error) {
 	return res.emptyUnstructured(), nil
 }
 
-// oneVersion converts nothing, because each version of a group is a collection of its own, and
-// sets no defaults.
-type oneVersion struct{}
+// converter converts between the versions of a followed definition. Of other kinds each version is a
+// collection of its own. It sets no defaults.
+type converter struct{ defined *defined }
 
-func (oneVersion) Convert(_, _, _ any) error {
+func (converter) Convert(_, _, _ any) error {
 	return runtime.NewNotRegisteredErrForTarget("reflectortest", nil, nil)
 }
 
-func (oneVersion) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+func (c converter) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
 	gvk := in.GetObjectKind().GroupVersionKind()
-	if wanted, ok := to.KindForGroupVersionKinds([]schema.GroupVersionKind{gvk}); !ok || wanted != gvk {
+	wanted, ok := to.KindForGroupVersionKinds([]schema.GroupVersionKind{gvk})
+	switch {
+	case ok && wanted == gvk:
+		return in, nil
+	case !ok || c.defined == nil || !c.defined.hasVersion(wanted.Version):
 		return nil, runtime.NewNotRegisteredGVKErrForTarget("reflectortest", gvk, to)
 	}
-	return in, nil
+	out := in.DeepCopyObject()
+	out.GetObjectKind().SetGroupVersionKind(wanted)
+	return out, nil
 }
 
-func (oneVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+func (converter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
 }
 
-func (oneVersion) Default(runtime.Object) {}
+func (converter) Default(runtime.Object) {}
 
 func (res *resource) emptyUnstructured() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
@@ -254,15 +263,14 @@ func isReset(obj object) bool {
 }
 
 // trackedLocked returns the object of a record with up-to-date managedFields. It needs mu.
-func (s *Server) trackedLocked(rec *record) (*unstructured.Unstructured, error) {
-	res := rec.resource
+func (s *Server) trackedLocked(res *resource, rec *record) (*unstructured.Unstructured, error) {
 	if rec.author.tracked {
-		return res.toUnstructured(rec.object())
+		return res.toUnstructured(rec.in(res).object())
 	}
 	var live object = res.newObject()
 	versions := res.history.versionsOf(rec)
 	for i, version := range versions {
-		next := version.object()
+		next := version.in(res).object()
 		sent := next.GetManagedFields()
 		switch {
 		case i == 0 && len(sent) > 0: // a test or a dump gave them

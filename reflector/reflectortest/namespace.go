@@ -32,7 +32,7 @@ func (s *Server) checkNamespaceLocked(res *resource, obj object) error {
 	if namespace == "" {
 		return nil
 	}
-	rec, ok := s.registry.byGVR[namespacesGVR].history.current.Get(namespace)
+	rec, ok := s.registry().byGVR[namespacesGVR].history.current.Get(namespace)
 	if !ok || rec.links == nil || !rec.links.deleting {
 		return nil
 	}
@@ -86,13 +86,13 @@ func (s *Server) terminateLocked(res *resource, prior *record, ns *corev1.Namesp
 // finalizer away when nothing is left. What a finalizer or a grace period holds is left for a later
 // pass.
 func (p *pass) emptyNamespace(ns *record) {
-	pods := p.server.registry.byGVR[podsGVR]
+	pods := p.server.registry().byGVR[podsGVR]
 	if p.deleteAllIn(ns.name, pods) > 0 {
 		return
 	}
 	left := 0
-	for _, r := range p.server.registry.ordered {
-		if r.Namespaced && r != pods {
+	for _, r := range p.server.registry().ordered {
+		if r.Namespaced && r != pods && !r.secondary {
 			left += p.deleteAllIn(ns.name, r)
 		}
 	}

@@ -19,10 +19,11 @@ type options struct {
 	resources        []Resource
 	// admissions are *admission, whose type would bring the trees of the stored objects into each
 	// package that has an option: its users would compile them.
-	admissions []any
-	defaults   bool // of built-in kinds
-	stableUIDs bool
-	err        error // of WithDefinition
+	admissions  []any
+	defaults    bool // of built-in kinds
+	definitions bool // the server follows CustomResourceDefinitions
+	stableUIDs  bool
+	err         error // of WithDefinition
 }
 
 // OnPort serves on a port of the loopback interface instead of in memory, for curl or for other

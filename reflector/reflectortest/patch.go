@@ -26,7 +26,7 @@ func (c *call) patch() error {
 		return err
 	}
 	rec, err := c.write(func(prior *record) (object, error) {
-		patched, err := apply(encoding{}.appendObject(nil, prior))
+		patched, err := apply(encoding{}.appendObject(nil, prior.in(c.resource)))
 		if err != nil {
 			return nil, err
 		}

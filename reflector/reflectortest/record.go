@@ -47,6 +47,8 @@ type record struct {
 	encoded [forms]atomic.Pointer[[]byte]
 	// selected is made at the first field selector.
 	selected atomic.Pointer[fields.Set]
+	// versions has the object in the versions of a followed definition.
+	versions atomic.Pointer[[]*record]
 }
 
 // newRecord stores obj at a version, and sets the version in obj. Version 0 means no version, for
@@ -59,6 +61,12 @@ func newRecord(r *resource, obj object, version uint64) (*record, error) {
 		// Again, because a creation has dropped the status: the real server sets defaults when it
 		// reads from etcd, too.
 		r.shape.setDefaults(content(obj))
+	}
+	if r.defined != nil {
+		// All versions store an object in one form, so that it can be compared.
+		defer obj.GetObjectKind().SetGroupVersionKind(r.gvk())
+		r = r.defined.home
+		obj.GetObjectKind().SetGroupVersionKind(r.gvk())
 	}
 	stored, err := r.encode(obj)
 	if err != nil {
@@ -183,7 +191,8 @@ func (c *change) departed() *record {
 
 // A selection selects the objects of a list, a watch or a deletion of a collection.
 type selection struct {
-	namespace string // all if empty
+	resource  *resource // whose version of the objects it looks at; nil for the stored ones
+	namespace string    // all if empty
 	labels    labels.Selector
 	fields    fields.Selector
 	shards    *shardSelection // nil for everything
@@ -196,7 +205,7 @@ func (s selection) matches(rec *record) bool {
 	if s.labels != nil && !s.labels.Matches(rec.labels) || !s.shards.matches(rec) {
 		return false
 	}
-	return s.fields == nil || s.fields.Matches(rec.selectableFields())
+	return s.fields == nil || s.fields.Matches(rec.in(s.resource).selectableFields())
 }
 
 // selects reports whether the selection has a label or field selector.

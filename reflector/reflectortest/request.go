@@ -107,6 +107,14 @@ func boolParam(query url.Values, name string) bool {
 	return values[0] != "0" && !strings.EqualFold(values[0], "false")
 }
 
+// groupVersion returns the group and version of the URL, also if it is not for a resource.
+func (r Request) groupVersion() schema.GroupVersion {
+	if parts := strings.Split(strings.Trim(r.Path, "/"), "/"); len(parts) >= 3 && parts[0] == "apis" {
+		return schema.GroupVersion{Group: parts[1], Version: parts[2]}
+	}
+	return schema.GroupVersion{}
+}
+
 func (r Request) gvr() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
 }

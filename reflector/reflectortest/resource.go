@@ -66,7 +66,13 @@ type resource struct {
 	kinds         *kinds                                 // of the registry
 	fieldManagers map[string]*managedfields.FieldManager // by subresource; made at their first use
 	converter     managedfields.TypeConverter            // of a kind that is not built in; made at its first use
-	history       history
+	history       *history
+
+	// The fields below are those of a kind whose definition the server follows, and zero for others.
+	defined     *defined
+	ended       <-chan struct{} // closed when the watches have to end
+	secondary   bool            // the objects are those of another version
+	terminating bool            // the definition is being deleted
 }
 
 // builtinResource is a line of builtin_resources.json. The file comes from the discovery of
@@ -103,14 +109,18 @@ var builtinResources = sync.OnceValues(func() ([]builtinResource, error) {
 	return all, nil
 })
 
-// registry finds a resource by its URL, its kind or its Go type. It is
-// complete before the server starts and never changes afterwards.
+// registry finds a resource by its URL, its kind or its Go type. It never changes once the server
+// has it: a change of a definition makes another one.
 type registry struct {
 	ordered []*resource // as discovery lists them
 	byGVR   map[schema.GroupVersionResource]*resource
 	byGVK   map[schema.GroupVersionKind]*resource
 	byType  map[reflect.Type]*resource
-	kinds   kinds
+	kinds   *kinds // of the resources that are always there
+
+	// The fields below are of the definitions.
+	owners      map[reference]*kind
+	unavailable map[schema.GroupVersion]bool // by an APIService
 }
 
 func newRegistry(custom []Resource) (*registry, error) {
@@ -118,7 +128,7 @@ func newRegistry(custom []Resource) (*registry, error) {
 		byGVR:  map[schema.GroupVersionResource]*resource{},
 		byGVK:  map[schema.GroupVersionKind]*resource{},
 		byType: map[reflect.Type]*resource{},
-		kinds:  kinds{byReference: map[reference]*kind{}, byGroupKind: map[schema.GroupKind]*kind{}},
+		kinds:  &kinds{byReference: map[reference]*kind{}, byGroupKind: map[schema.GroupKind]*kind{}},
 	}
 	builtin, err := builtinResources()
 	if err != nil {
@@ -159,19 +169,29 @@ func newRegistry(custom []Resource) (*registry, error) {
 			t = reflect.TypeOf(c.Prototype).Elem()
 			c.Prototype = nil
 		}
-		// A custom resource always counts generations, and an update always needs a resource
-		// version.
-		r := &resource{Resource: c, tracksGeneration: true, versionRequired: true, selectable: customSelectable(c.selectable)}
-		if c.structural != nil {
-			if r.shape, err = c.structural(); err != nil {
-				return nil, fmt.Errorf("reflectortest: schema of %s: %w", c.Plural, err)
-			}
+		r, err := newCustomResource(c)
+		if err != nil {
+			return nil, err
 		}
 		if err := g.add(r, t); err != nil {
 			return nil, err
 		}
 	}
 	return g, nil
+}
+
+// newCustomResource makes the resource of a kind that is not built in. It always counts generations,
+// and an update always needs a resource version.
+func newCustomResource(c Resource) (*resource, error) {
+	r := &resource{Resource: c, tracksGeneration: true, versionRequired: true, selectable: customSelectable(c.selectable)}
+	if c.structural == nil {
+		return r, nil
+	}
+	var err error
+	if r.shape, err = c.structural(); err != nil {
+		return nil, fmt.Errorf("reflectortest: schema of %s: %w", c.Plural, err)
+	}
+	return r, nil
 }
 
 func (g *registry) add(r *resource, t reflect.Type) error {
@@ -185,8 +205,8 @@ func (g *registry) add(r *resource, t reflect.Type) error {
 	case t != nil && g.byType[t] != nil:
 		return fmt.Errorf("reflectortest: Go type %s stands for %s already; give %s another prototype or none", t, g.byType[t].gvk(), r.gvk())
 	}
-	r.history.init()
-	r.kinds = &g.kinds
+	r.history = newHistory()
+	r.kinds = g.kinds
 	g.kinds.add(r)
 	g.ordered = append(g.ordered, r)
 	g.byGVR[r.gvr()] = r
@@ -197,8 +217,10 @@ func (g *registry) add(r *resource, t reflect.Type) error {
 	return nil
 }
 
+// hasGroup reports whether a group is always there. In other groups, unknown resources and versions
+// have an answer of plain text.
 func (g *registry) hasGroup(group string) bool {
-	return slices.ContainsFunc(g.ordered, func(r *resource) bool { return r.Group == group })
+	return slices.ContainsFunc(g.ordered, func(r *resource) bool { return r.Group == group && r.defined == nil })
 }
 
 // forObject finds the resource of a Go value: by its type, or by its apiVersion
@@ -212,7 +234,7 @@ func (g *registry) forObject(obj metav1.Object) (*resource, error) {
 		if r := g.byGVK[gvk]; r != nil {
 			return r, nil
 		}
-		return nil, fmt.Errorf("reflectortest: kind %s is not served: register it with WithResource", gvk)
+		return nil, fmt.Errorf("reflectortest: kind %s is not served: register it with WithResource, or create its definition", gvk)
 	}
 	t := reflect.TypeOf(obj)
 	if t.Kind() == reflect.Pointer {

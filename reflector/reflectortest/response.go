@@ -30,6 +30,8 @@ var (
 	errClosed   = errors.New("reflectortest: the server is closed")
 	// errPageNotFound is for a path outside of every API: plain text, as in the real server.
 	errPageNotFound = errors.New("404 page not found")
+	// errUnavailable is the answer of the real aggregator, which is plain text, too.
+	errUnavailable = errors.New("service unavailable")
 )
 
 // response writes frames, through the faults that act on the request.
@@ -141,6 +143,8 @@ func (o *response) end(err error) bool {
 		o.flushStarted()
 	case errors.Is(err, errPageNotFound):
 		_ = o.document(http.StatusNotFound, "text/plain; charset=utf-8", []byte("404 page not found\n"))
+	case errors.Is(err, errUnavailable):
+		_ = o.document(http.StatusServiceUnavailable, "text/plain; charset=utf-8", []byte("service unavailable\n"))
 	case errors.Is(err, errClosed), o.ctx.Err() != nil:
 		o.abort(nil)
 	case o.started:

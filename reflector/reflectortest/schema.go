@@ -61,10 +61,15 @@ func (r Resource) schema() (*spec.Schema, error) {
 	return &own, nil
 }
 
-func (r Resource) typeConverter() (managedfields.TypeConverter, error) {
-	schema, err := r.schema()
-	if err != nil {
-		return nil, err
+// typeConverter has the schemas of the versions of a kind.
+func typeConverter(versions ...Resource) (managedfields.TypeConverter, error) {
+	schemas := map[string]*spec.Schema{}
+	for _, r := range versions {
+		schema, err := r.schema()
+		if err != nil {
+			return nil, err
+		}
+		schemas[r.Kind+"."+r.Version] = schema
 	}
-	return managedfields.NewTypeConverter(map[string]*spec.Schema{r.Kind: schema}, false)
+	return managedfields.NewTypeConverter(schemas, false)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,10 +18,11 @@ import (
 // A Server is an in-memory Kubernetes API server for tests. Its methods may be
 // called from any goroutine.
 type Server struct {
-	options  options
-	registry *registry
-	faults   faults
-	journal  journal
+	options options
+	faults  faults
+	journal journal
+	// registered is replaced, under mu, when a definition changes. A registry itself never changes.
+	registered atomic.Pointer[registry]
 
 	memory *memoryListener // nil on a port
 	http   *http.Server
@@ -55,7 +57,11 @@ type Server struct {
 	linked []*record
 	// garbage gets a value at a change. It is nil without WithGarbageCollection, and never replaced.
 	garbage chan struct{}
+
+	definitions definitions
 }
+
+func (s *Server) registry() *registry { return s.registered.Load() }
 
 // NewServer starts a server. The caller must close it; Start does that itself. For a
 // testing/synctest bubble, call NewServer or Start inside the bubble.
@@ -73,11 +79,14 @@ func NewServer(opts ...Option) (*Server, error) {
 	}
 	s := &Server{
 		options:   o,
-		registry:  registry,
 		closing:   make(chan struct{}),
 		version:   1, // etcd's first revision, so that no list is at version 0
 		bookmarks: make(chan struct{}),
 		restored:  make(chan struct{}),
+	}
+	s.registered.Store(registry)
+	if o.definitions {
+		s.definitions.init(registry)
 	}
 	if err := s.resolveAdmissions(); err != nil {
 		return nil, err
@@ -195,7 +204,7 @@ func (s *Server) Compact(version uint64) error {
 	if version > s.version {
 		return fmt.Errorf("reflectortest: cannot compact at version %d: the current one is %d", version, s.version)
 	}
-	for _, r := range s.registry.ordered {
+	for _, r := range s.collectionsLocked() {
 		r.history.compact(version)
 	}
 	return nil
@@ -205,7 +214,7 @@ func (s *Server) Compact(version uint64) error {
 func (s *Server) loseHistory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.registry.ordered {
+	for _, r := range s.collectionsLocked() {
 		r.history.lose(s.version)
 	}
 }
@@ -227,15 +236,16 @@ func (s *Server) Restore(version uint64) error {
 	if version > s.version {
 		return fmt.Errorf("reflectortest: cannot restore version %d: the current one is %d", version, s.version)
 	}
-	for _, r := range s.registry.ordered {
+	for _, r := range s.collectionsLocked() {
 		if version < r.history.compacted {
 			return fmt.Errorf("reflectortest: cannot restore version %d: %s is compacted at %d", version, r.gvr(), r.history.compacted)
 		}
 	}
-	for _, r := range s.registry.ordered {
+	for _, r := range s.collectionsLocked() {
 		r.history.rewind(version)
 	}
 	s.version = version
+	s.followDefinitionsLocked()
 	s.wakeLocked()
 	close(s.restored)
 	s.restored = make(chan struct{})

@@ -19,23 +19,26 @@ type StoredObject struct {
 // JSON returns the object as the server sends it.
 func (o *StoredObject) JSON() []byte { return encoding{}.appendObject(nil, o.record) }
 
-func stored(rec *record) *StoredObject {
+func stored(r *resource, rec *record) *StoredObject {
 	if rec == nil {
 		return nil
 	}
-	r := rec.resource
+	rec = rec.in(r)
 	return &StoredObject{GVR: r.gvr(), GVK: r.gvk(), Namespace: rec.namespace, Name: rec.name, UID: rec.uid, Version: rec.version, record: rec}
 }
 
 // Objects returns all objects of all kinds, in the order of discovery, and within a kind in the order
-// of a list.
+// of a list. An object of a followed definition is there once, in the preferred version.
 func (s *Server) Objects() []*StoredObject {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []*StoredObject
-	for _, r := range s.registry.ordered {
+	for _, r := range s.registry().ordered {
+		if r.secondary {
+			continue
+		}
 		r.history.current.Scan(func(_ string, rec *record) bool {
-			all = append(all, stored(rec))
+			all = append(all, stored(r, rec))
 			return true
 		})
 	}
@@ -47,7 +50,7 @@ func (s *Server) Objects() []*StoredObject {
 func (s *Server) Change(resource schema.GroupVersionResource, version uint64) (before, after *StoredObject) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.registry.byGVR[resource]
+	r := s.registry().byGVR[resource]
 	if r == nil || version == 0 {
 		return nil, nil
 	}
@@ -55,9 +58,9 @@ func (s *Server) Change(resource schema.GroupVersionResource, version uint64) (b
 	if len(changes) == 0 || changes[0].version != version {
 		return nil, nil
 	}
-	before = stored(changes[0].prior)
+	before = stored(r, changes[0].prior)
 	if !changes[0].deleted {
-		after = stored(changes[0].object)
+		after = stored(r, changes[0].object)
 	}
 	return before, after
 }
@@ -66,10 +69,10 @@ func (s *Server) Change(resource schema.GroupVersionResource, version uint64) (b
 func (s *Server) At(resource schema.GroupVersionResource, namespace, name string, version uint64) *StoredObject {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.registry.byGVR[resource]
+	r := s.registry().byGVR[resource]
 	if r == nil || version < r.history.compacted {
 		return nil
 	}
 	rec, _ := r.history.at(version).Get(r.key(namespace, name))
-	return stored(rec)
+	return stored(r, rec)
 }

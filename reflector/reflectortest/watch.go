@@ -91,7 +91,7 @@ func errTooOld(version, oldest uint64) error {
 
 // begin finds where the watch starts and sends the initial events, if any.
 func (w *watcher) begin(version uint64, initial *bool) error {
-	s, h := w.call.server, &w.call.resource.history
+	s, h := w.call.server, w.call.resource.history
 	s.mu.Lock()
 	current, oldest := s.version, h.oldest
 	state := h.current.Copy()
@@ -158,6 +158,11 @@ func (w *watcher) follow() error {
 			due = true
 		case <-timeout.C:
 			return nil
+		case <-w.call.resource.ended:
+			if _, err := w.catchUp(); err != nil {
+				return w.fail(err)
+			}
+			return nil
 		case <-w.restored:
 			return errAbort
 		case <-s.closing:
@@ -170,7 +175,7 @@ func (w *watcher) follow() error {
 
 // catchUp sends the unsent changes, and returns a channel that is closed when there are more.
 func (w *watcher) catchUp() (<-chan struct{}, error) {
-	s, h := w.call.server, &w.call.resource.history
+	s, h := w.call.server, w.call.resource.history
 	s.mu.Lock()
 	changes, changed, current, dropped := h.since(w.cursor), h.changed, s.version, h.dropped
 	restored := s.restored != w.restored
@@ -211,6 +216,7 @@ func (w *watcher) change(c *change) error {
 
 func (w *watcher) event(t watch.EventType, rec *record) error {
 	e := w.call.encoding
+	rec = rec.in(w.call.resource)
 	w.sent++
 	w.buf = e.appendEvent(w.buf[:0], t, func(dst []byte) []byte { return e.appendObject(dst, rec) })
 	return w.frame(w.buf, false)
@@ -245,6 +251,7 @@ func (w *watcher) bookmark(closing bool) error {
 	if err != nil {
 		return err
 	}
+	rec = rec.in(w.call.resource)
 	e := w.call.encoding
 	w.sent++
 	w.buf = e.appendEvent(w.buf[:0], watch.Bookmark, func(dst []byte) []byte { return e.appendObject(dst, rec) })

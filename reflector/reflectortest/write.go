@@ -101,6 +101,9 @@ func mergeStringData(obj object) {
 
 // createLocked stores a new object. It needs mu.
 func (s *Server) createLocked(res *resource, namespace string, obj object, w writing) (*record, error) {
+	if err := checkCreatable(res, obj); err != nil {
+		return nil, err
+	}
 	if err := res.placeIn(namespace, obj); err != nil {
 		return nil, err
 	}
@@ -125,6 +128,9 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 	if err := res.placeIn(namespace, obj); err != nil { // again: a hook may have changed it
 		return nil, err
 	}
+	if err := checkCreatable(res, obj); err != nil { // and meanwhile the definition may have gone
+		return nil, err
+	}
 	if obj.GetResourceVersion() != "" {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
@@ -142,6 +148,9 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 	obj.SetGeneration(0)
 	if res.tracksGeneration {
 		obj.SetGeneration(1)
+	}
+	if res.isDefinitions() {
+		completeDefinition(obj)
 	}
 	if err := res.validate(obj, nil); err != nil {
 		return nil, err
@@ -216,7 +225,7 @@ func (s *Server) updateLocked(res *resource, namespace, name string, w writing, 
 	if err := res.checkUpdate(prior, namespace, name, obj); err != nil {
 		return nil, err
 	}
-	old := prior.object()
+	old := prior.in(res).object()
 	keepFinalizers(obj, old, w)
 	reset := isReset(obj) && w.parts != statusOnly
 	if reset {
@@ -224,7 +233,7 @@ func (s *Server) updateLocked(res *resource, namespace, name string, w writing, 
 	}
 	switch w.parts {
 	case statusOnly:
-		changed := prior.object()
+		changed := prior.in(res).object()
 		res.copyStatus(changed, obj)
 		if w.applied {
 			changed.SetManagedFields(obj.GetManagedFields())
@@ -258,6 +267,9 @@ func (s *Server) updateLocked(res *resource, namespace, name string, w writing, 
 // needs mu.
 func (s *Server) changeLocked(res *resource, namespace, name string, w writing, change func(*record) (object, error)) (*record, object, error) {
 	for {
+		if err := res.checkServed(); err != nil {
+			return nil, nil, err
+		}
 		prior, ok := res.history.current.Get(res.key(namespace, name))
 		if !ok {
 			return nil, nil, apierrors.NewNotFound(res.gr(), name)
@@ -271,7 +283,7 @@ func (s *Server) changeLocked(res *resource, namespace, name string, w writing, 
 		}
 		a := &admitted{
 			operation: admissionv1.Update, resource: res, subresource: w.subresource, namespace: namespace, name: name, dryRun: w.dryRun,
-			object: obj, old: prior.object(),
+			object: obj, old: prior.in(res).object(),
 		}
 		if err := s.admitLocked(a); err != nil {
 			return nil, nil, err
@@ -358,6 +370,9 @@ func (res *resource) prepareUpdate(obj, old object) error {
 	if old.GetDeletionTimestamp() != nil {
 		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}
+	if res.isDefinitions() {
+		completeDefinition(obj)
+	}
 	if old.GetDeletionGracePeriodSeconds() != nil && obj.GetDeletionGracePeriodSeconds() == nil {
 		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	}
@@ -376,6 +391,9 @@ func (res *resource) validate(obj, old object) error {
 		kind.Group = "" // the real server names the core group for both groups of Events
 	}
 	errs = append(errs, res.validateMetadata(obj)...)
+	if res.isDefinitions() {
+		errs = append(errs, validateDefinition(obj, old)...)
+	}
 	if old != nil {
 		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))...)
 	}
@@ -423,6 +441,7 @@ func (s *Server) commitLocked(res *resource, prior *record, obj object, a author
 	s.version++
 	s.wakeLocked()
 	res.history.append(&change{version: s.version, object: rec, prior: prior}, s.options.history)
+	s.writtenLocked(res)
 	return rec, nil
 }
 
@@ -436,5 +455,6 @@ func (s *Server) removeLocked(res *resource, prior *record) (*record, error) {
 	s.version++
 	s.wakeLocked()
 	res.history.append(&change{version: s.version, object: rec, prior: prior, deleted: true}, s.options.history)
+	s.writtenLocked(res)
 	return rec, nil
 }
