@@ -195,18 +195,21 @@ func (s *Subscription[T]) lagging() string {
 // Ready returns nil if the informer is synced, as in [Informer.WaitForSync], and its watch works.
 // Use it for a readiness probe. It returns a [*SyncError] if the informer is not synced, and a
 // [*StaleError] if there has been no watch for longer than [WithStaleness] allows. The next watch
-// makes the informer ready again.
+// makes the informer ready again. An informer of package fleet is not ready as soon as its kind is no
+// longer served.
 func (i *Informer[T]) Ready() error {
 	if e := i.unsynced(nil); len(e.Unsynced) > 0 || len(e.Lagging) > 0 || !lifecycle.IsClosed(i.feed.Synced()) {
 		return e
-	}
-	if i.staleness <= 0 {
-		return nil
 	}
 	var errs []error
 	for _, s := range i.feed.Sources() {
 		state := stateOf(s)
 		since, limit := state.Broken, i.staleness
+		if state.State.Phase == reflector.Stopped && errors.Is(state.State.Err, reflector.ErrNotServed) {
+			limit = 0 // package fleet has stopped the reflector until the kind is served again
+		} else if limit <= 0 {
+			continue
+		}
 		if since.IsZero() {
 			// A watch may have no events, and a server may send no bookmarks.
 			since, limit = state.State.LastContact, limit+watchLife

@@ -29,6 +29,8 @@ type run struct {
 	filled  context.Context
 	end     context.CancelFunc
 	waiters sync.WaitGroup
+	// stopping ends with the context of Run.
+	stopping context.Context
 
 	scope atomic.Int32 // of the primary objects, as the last one of them showed it; see inScope
 
@@ -36,6 +38,8 @@ type run struct {
 	mu     sync.Mutex
 	states map[store.Key]*state
 	swept  time.Time // when sweepLocked last looked at all states
+	// resumed is closed when paused keys may go on; nil if none is paused: see pause.
+	resumed chan struct{}
 }
 
 // state is the state of a key, except for its place in the queue. A key without any has none.
@@ -56,7 +60,7 @@ type state struct {
 }
 
 func newRun(ctx context.Context, o *options, name string, reconcile function, sources []source) *run {
-	r := &run{options: o, name: name, reconcile: reconcile, sources: sources, states: map[store.Key]*state{}}
+	r := &run{options: o, name: name, reconcile: reconcile, sources: sources, stopping: ctx, states: map[store.Key]*state{}}
 	r.filled, r.end = context.WithCancel(context.WithoutCancel(ctx))
 	// A key has no history: KeepAll would repeat the call for each event.
 	queue := append(slices.Clip(o.queue), eventqueue.WithCompaction(eventqueue.KeepLatest))
@@ -132,6 +136,9 @@ func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (e
 	key := queue.Key()
 	if own := r.inScope(key); own != key { // the event came before the first primary object
 		eventqueue.Add(r.keys, own, true)
+		return nil
+	}
+	if r.pause(key, queue) {
 		return nil
 	}
 	held := r.begin(key)

@@ -11,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -41,6 +42,8 @@ type anyInformer interface {
 	informer.Runnable
 	Name() string
 	Stopped() <-chan struct{}
+	State() reflector.State
+	Changed(seen reflector.State) <-chan struct{}
 	CatchUp(ctx context.Context, since time.Time) error
 	ClusterScoped() bool
 	Gone(ctx context.Context, key store.Key, deleted ...types.UID) (bool, error)

@@ -1,0 +1,670 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/cut"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// definition is what the fleet reads of a CustomResourceDefinition. The types of
+// apiextensions-apiserver would be a new dependency, and have the schemas, which are large.
+type definition struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Group    string              `json:"group"`
+		Names    names               `json:"names"`
+		Scope    string              `json:"scope"`
+		Versions []definitionVersion `json:"versions"`
+	} `json:"spec"`
+	Status struct {
+		Conditions    []condition `json:"conditions"`
+		AcceptedNames names       `json:"acceptedNames"`
+	} `json:"status"`
+}
+
+type names struct {
+	Kind   string `json:"kind"`
+	Plural string `json:"plural"`
+}
+
+type definitionVersion struct {
+	Name   string `json:"name"`
+	Served bool   `json:"served"`
+}
+
+// apiService is what the fleet reads of an APIService. One with a Service is an aggregated API.
+type apiService struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Group   string    `json:"group"`
+		Version string    `json:"version"`
+		Service *struct{} `json:"service"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []condition `json:"conditions"`
+	} `json:"status"`
+}
+
+type condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+func find(all []condition, name string) condition {
+	n := slices.IndexFunc(all, func(c condition) bool { return c.Type == name })
+	if n < 0 {
+		return condition{}
+	}
+	return all[n]
+}
+
+// groupKind returns the kind that the definition defines. Accepted names count: spec may ask for the name
+// of another definition.
+func (d *definition) groupKind() schema.GroupKind {
+	return schema.GroupKind{Group: d.Spec.Group, Kind: cmp.Or(d.Status.AcceptedNames.Kind, d.Spec.Names.Kind)}
+}
+
+func (d *definition) isEstablished() bool {
+	return find(d.Status.Conditions, "Established").Status == "True"
+}
+
+// resolution is how to read a kind, or the problem why it cannot be read.
+type resolution struct {
+	kind       schema.GroupVersionKind // with the version
+	resource   schema.GroupVersionResource
+	namespaced bool
+	definition string    // the name of the CustomResourceDefinition; empty for another API
+	uid        types.UID // of that definition
+	problem    *NotServedError
+}
+
+func (r resolution) same(other resolution) bool {
+	return r.problem.same(other.problem) && r.kind == other.kind && r.resource == other.resource &&
+		r.namespaced == other.namespaced && r.uid == other.uid
+}
+
+// definitions knows which kinds the server serves: from the CustomResourceDefinitions and APIServices,
+// which it watches if it may, and from discovery for all other kinds.
+type definitions struct {
+	fleet    *Fleet
+	logger   *zap.Logger
+	rest     rest.Interface // for discovery
+	crds     *informer.Informer[*definition]
+	byKind   *store.Index[string, *definition]
+	services *informer.Informer[*apiService]
+	woken    chan struct{} // has a value if discovery may be needed
+	known    *lifecycle.Latch
+
+	mu        sync.Mutex
+	refused   map[string]error             // by the name of the informer: why it cannot follow. Guarded by mu
+	found     map[schema.GroupKind]*found  // by discovery; nil before. Guarded by mu
+	failed    map[schema.GroupVersion]bool // versions that did not answer the last discovery. Guarded by mu
+	outdated  bool                         // something says that discovery has changed. Guarded by mu
+	notBefore time.Time                    // of the next discovery. Guarded by mu
+	err       error                        // of the last discovery. Guarded by mu
+}
+
+// found is a kind that discovery names.
+type found struct {
+	versions []string // the preferred one first
+	resource map[string]foundResource
+}
+
+type foundResource struct {
+	plural     string
+	namespaced bool
+	watchable  bool
+}
+
+// pollPause is the time between two discoveries if the fleet may not watch definitions, and how often
+// it tries whether it may by now.
+const pollPause = time.Minute
+
+var (
+	crdResource     = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	serviceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
+
+func newDefinitions(f *Fleet) (*definitions, error) {
+	d := &definitions{fleet: f, logger: f.logger, woken: make(chan struct{}, 1), known: lifecycle.NewLatch(), refused: map[string]error{}}
+	own := rest.CopyConfig(f.config)
+	own.GroupVersion, own.NegotiatedSerializer = &schema.GroupVersion{}, scheme.Codecs.WithoutConversion()
+	own.ContentType, own.AcceptContentTypes = "", ""
+	if own.QPS == 0 && own.RateLimiter == nil {
+		own.QPS = -1
+	}
+	var err error
+	if d.rest, err = rest.UnversionedRESTClientForConfigAndClient(own, f.http); err != nil {
+		return nil, err
+	}
+	crds, err := client.ForResource[*definition](f.config, crdResource, "", client.WithHTTPClient(f.http), client.WithoutManagedFields())
+	if err != nil {
+		return nil, err
+	}
+	services, err := client.ForResource[*apiService](f.config, serviceResource, "", client.WithHTTPClient(f.http), client.WithoutManagedFields())
+	if err != nil {
+		return nil, err
+	}
+	d.crds = informer.New(crds, d.options("definitions of kinds")...)
+	if d.byKind, err = store.AddIndex(d.crds.Cache(), "kind", func(crd *definition) []string { return []string{crd.groupKind().String()} }); err != nil {
+		return nil, err
+	}
+	d.crds.Handle(informer.HandlerFuncs[*definition]{
+		OnAdd:    func(crd *definition, _ bool) { d.defined(crd.groupKind()) },
+		OnUpdate: func(prior, crd *definition) { d.defined(prior.groupKind(), crd.groupKind()) },
+		OnDelete: func(crd *definition, _ bool) { d.defined(crd.groupKind()) },
+	})
+	d.services = informer.New(services, d.options("definitions of APIs")...)
+	d.services.Handle(informer.HandlerFuncs[*apiService]{
+		OnAdd: func(s *apiService, _ bool) { d.serviceChanged(s) },
+		OnUpdate: func(prior, s *apiService) {
+			if find(prior.Status.Conditions, "Available").Status != find(s.Status.Conditions, "Available").Status || (prior.Spec.Service == nil) != (s.Spec.Service == nil) {
+				d.serviceChanged(s)
+			}
+		},
+		OnDelete: func(s *apiService, _ bool) { d.serviceChanged(s) },
+	})
+	return d, nil
+}
+
+// options are those of the informers of definitions. A refused list ends Run: see followOne.
+func (d *definitions) options(name string) []informer.Option {
+	final := func(err error) bool { return !isRefused(err) }
+	return []informer.Option{informer.WithName(name), informer.WithLogger(d.logger), informer.WithReflector(reflector.WithRetry(final))}
+}
+
+// run follows definitions until ctx ends.
+func (d *definitions) run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { followOne(ctx, d, d.crds) })
+	running.Go(func() { followOne(ctx, d, d.services) })
+	d.discoverWhenNeeded(ctx)
+	running.Wait()
+}
+
+// followOne runs an informer of definitions. If the program may not list or watch them, it tries again
+// every minute: permissions come and go.
+func followOne[T any](ctx context.Context, d *definitions, one *informer.Informer[T]) {
+	for ctx.Err() == nil {
+		ended := make(chan error, 1)
+		go func() { ended <- one.Run(ctx) }()
+		var err error
+		for running := true; running; {
+			state, synced := one.State(), one.Synced()
+			if lifecycle.IsClosed(synced) {
+				synced = nil
+				if state.Phase == reflector.Watching || state.Phase == reflector.Polling {
+					d.setRefused(one.Name(), nil)
+				}
+			}
+			select {
+			case err = <-ended:
+				running = false
+			case <-one.Changed(state):
+			case <-synced:
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		d.setRefused(one.Name(), cmp.Or(err, errEnded))
+		timer := time.NewTimer(pollPause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+var errEnded = errors.New("watch ended")
+
+// setRefused records why an informer of definitions does not follow them, or nil if it does.
+func (d *definitions) setRefused(name string, err error) {
+	d.mu.Lock()
+	was, known := d.refused[name]
+	d.refused[name] = err
+	all := len(d.refused) == 2
+	d.mu.Unlock()
+	if all {
+		d.known.Set()
+	}
+	if known && (was == nil) == (err == nil) {
+		return
+	}
+	if err != nil {
+		d.logger.Warn("definitions cannot be watched: discovery is asked instead, once a minute while a wanted kind is not served", zap.String("informer", name), zap.Error(err))
+	}
+	d.pokeAll()
+	d.wake()
+}
+
+// follows reports whether every change of a definition is an event.
+func (d *definitions) follows() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.followsLocked()
+}
+
+func (d *definitions) followsLocked() bool {
+	if len(d.refused) < 2 {
+		return false
+	}
+	for _, err := range d.refused {
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// defined makes members of kinds resolve them again. What discovery said about them is outdated: it also
+// names kinds of CustomResourceDefinitions, without saying so.
+func (d *definitions) defined(kinds ...schema.GroupKind) {
+	d.mu.Lock()
+	for _, kind := range kinds {
+		delete(d.found, kind)
+	}
+	d.mu.Unlock()
+	for _, m := range d.fleet.all() {
+		if slices.Contains(kinds, m.identity.kind.GroupKind()) {
+			m.poke()
+		}
+	}
+	d.wake()
+}
+
+// serviceChanged makes members of an API resolve their kinds again. The API may have other kinds now.
+func (d *definitions) serviceChanged(s *apiService) {
+	wanted := false
+	for _, m := range d.fleet.all() {
+		kind := m.identity.kind
+		if kind.Group != s.Spec.Group {
+			continue
+		}
+		if definition := d.definitionOf(kind.GroupKind()); definition == nil {
+			wanted = true
+		}
+		m.poke()
+	}
+	if wanted {
+		d.distrust()
+	}
+}
+
+// distrust makes the next discovery due.
+func (d *definitions) distrust() {
+	d.mu.Lock()
+	d.outdated = true
+	d.mu.Unlock()
+	d.wake()
+}
+
+func (d *definitions) pokeAll() {
+	for _, m := range d.fleet.all() {
+		m.poke()
+	}
+}
+
+func (d *definitions) wake() {
+	select {
+	case d.woken <- struct{}{}:
+	default:
+	}
+}
+
+// ready returns nil if the fleet knows what the server serves.
+func (d *definitions) ready() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case len(d.refused) < 2:
+		return errors.New("fleet does not know yet which kinds the server defines")
+	case d.err != nil:
+		return fmt.Errorf("fleet: %w", d.err)
+	}
+	return nil
+}
+
+// definitionOf returns the CustomResourceDefinition of a kind, or nil. If several want the name, it is
+// the established one.
+func (d *definitions) definitionOf(kind schema.GroupKind) *definition {
+	var best *definition
+	for _, crd := range d.byKind.Get(kind.String()) {
+		if best == nil || !best.isEstablished() && crd.isEstablished() {
+			best = crd
+		}
+	}
+	return best
+}
+
+// isDeleted reports whether the definition is gone from which objects were read. upTo is a version at
+// which it was gone: objects up to that version were its own.
+func (d *definitions) isDeleted(from resolution) (upTo string, deleted bool) {
+	if !lifecycle.IsClosed(d.crds.Synced()) {
+		return "", false
+	}
+	now := d.crds.Cache().Snapshot()
+	crd, exists := now.Get(store.Key{Name: from.definition})
+	return now.ResourceVersion(), !exists || crd.UID != from.uid
+}
+
+// resolve says how to read a kind now. before is how it was read last: its version is kept while the
+// server serves it.
+func (d *definitions) resolve(id identity, before resolution) resolution {
+	to := d.resolveKind(id.kind, before.resource.Version)
+	if to.problem == nil && !to.namespaced && id.namespace != "" {
+		return unserved(id.kind, NoNamespaces, "its objects have no namespaces, but one was selected: select none", nil)
+	}
+	return to
+}
+
+func unserved(kind schema.GroupVersionKind, why Reason, detail string, err error) resolution {
+	return resolution{problem: &NotServedError{Kind: kind, Reason: why, Detail: cut.Text(detail, cut.MaxText), Err: err}}
+}
+
+func (d *definitions) resolveKind(kind schema.GroupVersionKind, before string) resolution {
+	crd := d.definitionOf(kind.GroupKind())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	refused, answered := d.refused[d.crds.Name()]
+	of := d.found[kind.GroupKind()]
+	if crd != nil {
+		to := resolveDefinition(crd, kind, before)
+		if to.problem == nil || refused == nil || of == nil {
+			return to
+		} // else the definition may have changed since the program could read it
+	}
+	switch {
+	case !answered:
+		return unserved(kind, Unknown, "the server has not sent its CustomResourceDefinitions yet", nil)
+	case of == nil && d.found == nil:
+		return unserved(kind, Unknown, "the server has not answered discovery yet", d.err)
+	case of == nil && d.isFailedLocked(kind):
+		return unserved(kind, Unavailable, "the API does not answer discovery", nil)
+	case of == nil && refused != nil:
+		return unserved(kind, NotInstalled, "discovery does not name it, and is asked once a minute", nil)
+	case of == nil:
+		return unserved(kind, NotInstalled, "no CustomResourceDefinition and no API defines it", nil)
+	}
+	name, ok := choose(of.versions, kind.Version, before)
+	if !ok {
+		return unserved(kind, NoVersion, fmt.Sprintf("the served versions are %v", of.versions), nil)
+	}
+	if problem, down := d.unavailable(kind, name); down {
+		return problem
+	}
+	as := of.resource[name]
+	if !as.watchable {
+		return unserved(kind, NoWatch, "its objects cannot be listed and watched", nil)
+	}
+	version := schema.GroupVersion{Group: kind.Group, Version: name}
+	return resolution{kind: version.WithKind(kind.Kind), resource: version.WithResource(as.plural), namespaced: as.namespaced}
+}
+
+func (d *definitions) isFailedLocked(kind schema.GroupVersionKind) bool {
+	for version := range d.failed {
+		if version.Group == kind.Group && (kind.Version == "" || kind.Version == version.Version) {
+			return true
+		}
+	}
+	return false
+}
+
+// unavailable reports whether an aggregated API says that it does not work.
+func (d *definitions) unavailable(kind schema.GroupVersionKind, version string) (problem resolution, down bool) {
+	s, ok := d.services.Cache().Get(store.Key{Name: version + "." + kind.Group})
+	if !ok || s.Spec.Service == nil {
+		return resolution{}, false
+	}
+	available := find(s.Status.Conditions, "Available")
+	if available.Status != "False" {
+		return resolution{}, false
+	}
+	return unserved(kind, Unavailable, fmt.Sprintf("APIService %s: %s: %s", s.Name, available.Reason, available.Message), nil), true
+}
+
+// resolveDefinition says how to read the kind of a CustomResourceDefinition.
+func resolveDefinition(crd *definition, kind schema.GroupVersionKind, before string) resolution {
+	if !crd.isEstablished() {
+		detail := "CustomResourceDefinition " + crd.Name + " is not established"
+		for _, name := range []string{"NamesAccepted", "Established", "NonStructuralSchema"} {
+			if c := find(crd.Status.Conditions, name); c.Message != "" {
+				detail += "; " + name + ": " + c.Message
+			}
+		}
+		return unserved(kind, NotEstablished, detail, nil)
+	}
+	var served []string
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			served = append(served, v.Name)
+		}
+	}
+	// As discovery orders them: v2, v1, v1beta1.
+	slices.SortFunc(served, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
+	name, ok := choose(served, kind.Version, before)
+	if !ok {
+		return unserved(kind, NoVersion, fmt.Sprintf("CustomResourceDefinition %s serves the versions %v", crd.Name, served), nil)
+	}
+	group := schema.GroupVersion{Group: kind.Group, Version: name}
+	return resolution{
+		kind: group.WithKind(kind.Kind), resource: group.WithResource(cmp.Or(crd.Status.AcceptedNames.Plural, crd.Spec.Names.Plural)),
+		namespaced: crd.Spec.Scope == "Namespaced", definition: crd.Name, uid: crd.UID,
+	}
+}
+
+// choose returns the wanted one of the served versions. Without one, it is the version of before, or
+// else the first.
+func choose(served []string, wanted, before string) (string, bool) {
+	for _, name := range []string{wanted, before} {
+		if slices.Contains(served, name) {
+			return name, true
+		}
+		if name == wanted && wanted != "" {
+			return "", false
+		}
+	}
+	if len(served) == 0 {
+		return "", false
+	}
+	return served[0], true
+}
+
+// discoverWhenNeeded asks discovery until ctx ends. It is needed at first if somebody wants a kind
+// without a CustomResourceDefinition; then if an APIService says that its API has changed, or, while
+// definitions cannot be watched, once a minute as long as a wanted kind is not served.
+func (d *definitions) discoverWhenNeeded(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	pause := firstPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.woken:
+		case <-timer.C:
+		}
+		due, needed := d.due()
+		if !needed {
+			continue
+		}
+		if wait := time.Until(due); wait > 0 {
+			timer.Reset(wait)
+			continue
+		}
+		incomplete, err := d.discover(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			d.logger.Warn("discovery failed, and is tried again", zap.Duration("in", pause), zap.Error(err))
+		}
+		again := !d.follows() && err == nil
+		switch {
+		case err != nil || incomplete:
+			d.postpone(pause, true)
+			pause = min(2*pause, pollPause)
+		case again:
+			d.postpone(pollPause, false)
+			pause = firstPause
+		default:
+			d.postpone(firstPause, false)
+			pause = firstPause
+		}
+		d.pokeAll()
+		d.wake() // to set the timer for the next one
+	}
+}
+
+// postpone records when discovery may be asked again, and whether it has to be.
+func (d *definitions) postpone(pause time.Duration, outdated bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notBefore = time.Now().Add(pause)
+	d.outdated = d.outdated || outdated
+}
+
+// due returns when discovery is to be asked, if it is needed.
+func (d *definitions) due() (at time.Time, needed bool) {
+	others, missing := false, false // members of other kinds than those of CustomResourceDefinitions
+	follows := d.follows()
+	for _, m := range d.fleet.all() {
+		served := m.isServed()
+		if d.definitionOf(m.identity.kind.GroupKind()) == nil || !follows && !served {
+			others = true
+			missing = missing || !served
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, answered := d.refused[d.crds.Name()]; !answered || !others {
+		return at, false
+	}
+	return d.notBefore, d.found == nil || d.outdated || missing && !d.followsLocked()
+}
+
+const aggregatedMedia = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// discover asks the server which kinds it has. What it knew of an API that does not answer now, it
+// keeps; incomplete reports that there is such an API.
+func (d *definitions) discover(ctx context.Context) (incomplete bool, err error) {
+	all, failed := map[schema.GroupKind]*found{}, map[schema.GroupVersion]bool{}
+	for _, path := range []string{"/api", "/apis"} {
+		var list apidiscovery.APIGroupDiscoveryList
+		if err = d.get(ctx, path, &list); err != nil {
+			break
+		}
+		for _, group := range list.Items {
+			read(&group, all, failed)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if refused, answered := d.refused[d.crds.Name()]; answered && refused == nil {
+		for kind := range all {
+			if d.definitionOf(kind) != nil {
+				delete(all, kind) // the definition says more
+			}
+		}
+	}
+	d.err, d.outdated = err, false
+	if err != nil {
+		return false, err
+	}
+	for kind, before := range d.found {
+		for _, name := range before.versions {
+			if failed[schema.GroupVersion{Group: kind.Group, Version: name}] {
+				now := all[kind]
+				if now == nil {
+					now = &found{resource: map[string]foundResource{}}
+					all[kind] = now
+				}
+				now.versions = append(now.versions, name)
+				now.resource[name] = before.resource[name]
+			}
+		}
+	}
+	d.found, d.failed = all, failed
+	return len(failed) > 0, nil
+}
+
+// read adds the kinds of an API group, and the versions that do not answer.
+func read(group *apidiscovery.APIGroupDiscovery, all map[schema.GroupKind]*found, failed map[schema.GroupVersion]bool) {
+	for _, version := range group.Versions {
+		if version.Freshness == apidiscovery.DiscoveryFreshnessStale {
+			failed[schema.GroupVersion{Group: group.Name, Version: version.Version}] = true
+			continue
+		}
+		for _, r := range version.Resources {
+			if r.ResponseKind == nil || r.ResponseKind.Group != "" && r.ResponseKind.Group != group.Name {
+				continue // the kind of another group, such as a Scale
+			}
+			kind := schema.GroupKind{Group: group.Name, Kind: r.ResponseKind.Kind}
+			one := all[kind]
+			if one == nil {
+				one = &found{resource: map[string]foundResource{}}
+				all[kind] = one
+			}
+			if _, twice := one.resource[version.Version]; twice {
+				continue
+			}
+			one.versions = append(one.versions, version.Version)
+			one.resource[version.Version] = foundResource{
+				plural: r.Resource, namespaced: r.Scope == apidiscovery.ScopeNamespace, watchable: sets.New(r.Verbs...).HasAll("list", "watch"),
+			}
+		}
+	}
+}
+
+// get reads an aggregated answer of discovery.
+func (d *definitions) get(ctx context.Context, path string, list *apidiscovery.APIGroupDiscoveryList) error {
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	data, err := d.rest.Get().AbsPath(path).SetHeader("Accept", aggregatedMedia).Do(ctx).Raw()
+	if err != nil {
+		return fmt.Errorf("discovery at %s: %w", path, err)
+	}
+	if err := json.Unmarshal(data, list); err != nil {
+		return fmt.Errorf("discovery at %s: %w", path, err)
+	}
+	if list.Kind != "APIGroupDiscoveryList" {
+		return fmt.Errorf("discovery at %s answers %s, want APIGroupDiscoveryList: aggregated discovery needs Kubernetes 1.30 or later", path, cut.Text(strconv.Quote(list.Kind), cut.MaxName))
+	}
+	return nil
+}
+
+// discoveryTimeout bounds a discovery request. An API server answers in a second, or is in trouble.
+const discoveryTimeout = 30 * time.Second
+
+// isRefused reports whether the program may not list or watch a kind, or the server does not have it.
+func isRefused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, reflector.ErrNotServed)
+}

@@ -1,0 +1,529 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/feed"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// DefaultLag is how long an informer goes on without owners, unless [WithLag] says otherwise.
+const DefaultLag = 30 * time.Second
+
+var (
+	// ErrLeft means that an owner wants a kind after it has left.
+	ErrLeft = errors.New("owner has left the fleet: make a new one with NewOwner")
+	// ErrKind means that a wanted kind has no name.
+	ErrKind = errors.New("kind has no name: set Kind, Group, and Version unless any served version will do")
+)
+
+// Selection is the part of a kind that an owner wants. The zero value is all of it.
+type Selection struct {
+	// Namespace limits the objects to one namespace. The informer of a kind without namespaces is
+	// then never served.
+	Namespace string
+	// Labels and Fields select objects; nil selects all of them.
+	Labels labels.Selector
+	Fields fields.Selector
+}
+
+// Option configures [New].
+type Option interface{ apply(*Fleet) }
+
+type optionFunc func(*Fleet)
+
+func (f optionFunc) apply(to *Fleet) { f(to) }
+
+// WithLag sets how long an informer goes on after its last owner has left. If somebody wants the kind
+// within that time, nothing is listed again. The default is [DefaultLag]; 0 stops it at once.
+func WithLag(d time.Duration) Option {
+	return optionFunc(func(f *Fleet) { f.lag = d })
+}
+
+// WithLogger sets the logger of the fleet and of its informers. The fleet logs one line when a kind
+// begins or ceases to be served. The default logs nothing.
+func WithLogger(logger *zap.Logger) Option {
+	return optionFunc(func(f *Fleet) {
+		if logger != nil {
+			f.logger = logger
+		}
+	})
+}
+
+// WithInformerOptions sets options of all informers. They keep their names, which come from kind and
+// selection.
+func WithInformerOptions(opts ...informer.Option) Option {
+	return optionFunc(func(f *Fleet) { f.informerOptions = append(f.informerOptions, opts...) })
+}
+
+// WithClientOptions sets options of the clients of all kinds, such as [client.WithoutManagedFields].
+func WithClientOptions(opts ...client.ResourceOption) Option {
+	return optionFunc(func(f *Fleet) { f.clientOptions = append(f.clientOptions, opts...) })
+}
+
+// Fleet has the informers of all kinds that its owners want. See the package documentation for its
+// guarantees. Create one with [New].
+type Fleet struct {
+	config          *rest.Config
+	http            *http.Client // shared by all kinds
+	logger          *zap.Logger
+	lag             time.Duration
+	informerOptions []informer.Option
+	clientOptions   []client.ResourceOption
+	definitions     *definitions
+	running         lifecycle.Running
+
+	// mu protects the fields below it. No informer is called while it is held.
+	mu      sync.Mutex
+	members map[identity]*member
+	forms   map[reflect.Type]bool // that can hold objects
+	run     *run                  // nil unless Run runs
+}
+
+// run is one call of Run.
+type run struct {
+	ctx     context.Context
+	members sync.WaitGroup
+}
+
+// identity tells informers apart: owners share one if all of it is equal.
+type identity struct {
+	kind                      schema.GroupVersionKind
+	form                      reflect.Type
+	namespace, labels, fields string
+}
+
+// String names the informer in logs and errors.
+func (id identity) String() string {
+	text := id.kind.GroupKind().String()
+	if id.kind.Version != "" {
+		text = id.kind.Kind + "." + id.kind.Version + "." + id.kind.Group
+	}
+	for _, part := range []struct{ name, value string }{{"namespace", id.namespace}, {"labels", id.labels}, {"fields", id.fields}} {
+		if part.value != "" {
+			text += ", " + part.name + " " + part.value
+		}
+	}
+	return text
+}
+
+// New returns a fleet without informers. It returns an error if the config is invalid. All kinds share
+// one HTTP client. Without QPS in the config, requests are not limited.
+func New(config *rest.Config, opts ...Option) (*Fleet, error) {
+	f := &Fleet{logger: zap.NewNop(), lag: DefaultLag, members: map[identity]*member{}, forms: map[reflect.Type]bool{}}
+	for _, opt := range opts {
+		opt.apply(f)
+	}
+	if config == nil {
+		return nil, fmt.Errorf("fleet: config: %w", lifecycle.ErrIncomplete)
+	}
+	f.config = rest.CopyConfig(config)
+	var err error
+	if f.http, err = rest.HTTPClientFor(f.config); err != nil {
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	if f.definitions, err = newDefinitions(f); err != nil {
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	return f, nil
+}
+
+// Run follows the definitions and runs the informers of wanted kinds until ctx ends. It then lets
+// handlers finish, as [informer.Informer.Run] does, and returns when all of them have. Run may be
+// called again; what is wanted stays wanted meanwhile.
+func (f *Fleet) Run(ctx context.Context) error {
+	end, err := f.running.Begin("fleet")
+	if err != nil {
+		return err
+	}
+	defer end()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &run{ctx: ctx}
+	f.mu.Lock()
+	f.run = r
+	for _, m := range f.members {
+		f.startLocked(m)
+	}
+	f.mu.Unlock()
+
+	f.definitions.run(ctx)
+
+	f.mu.Lock()
+	f.run = nil // no further member starts
+	f.mu.Unlock()
+	r.members.Wait()
+	return nil
+}
+
+// startLocked runs the informer of a member.
+func (f *Fleet) startLocked(m *member) {
+	ctx, stop := context.WithCancel(f.run.ctx)
+	m.stop = stop
+	f.run.members.Go(func() {
+		defer stop()
+		if err := m.runInformer(ctx); err != nil {
+			f.logger.Error("informer ended", zap.Stringer("kind", m.identity), zap.Error(err))
+		}
+	})
+}
+
+// WaitForSync waits until the fleet knows which kinds the server serves. [Owner.WaitForSync] waits for
+// the objects of the kinds.
+func (f *Fleet) WaitForSync(ctx context.Context) error {
+	return f.definitions.known.Wait(ctx, f.Ready)
+}
+
+// Ready returns nil if the fleet follows which kinds the server serves. It says nothing about single
+// kinds: see [Owner.Ready].
+func (f *Fleet) Ready() error { return f.definitions.ready() }
+
+var _ informer.Runnable = (*Fleet)(nil)
+
+// Owner is a part of a program that wants kinds, such as one rule of a policy engine. Create one with
+// [Fleet.NewOwner].
+type Owner struct {
+	fleet *Fleet
+	name  string
+	stop  func() bool // of the context's AfterFunc
+
+	// The fields below are guarded by Fleet.mu.
+	left  bool
+	wants map[identity]*want
+	round int // calls of Done
+}
+
+// want is the interest of an owner in a member.
+type want struct {
+	owner  *Owner
+	member *member
+	round  int // the owner's round in which Want was called last; guarded by Fleet.mu
+
+	mu            sync.Mutex
+	over          bool           // guarded by mu
+	subscriptions []subscription // guarded by mu
+}
+
+// subscription is an [informer.Subscription] of any type.
+type subscription interface {
+	Close()
+	Done() <-chan struct{}
+}
+
+// NewOwner returns an owner that leaves when ctx ends, or when it calls Leave. The name is for logs and
+// errors.
+func (f *Fleet) NewOwner(ctx context.Context, name string) *Owner {
+	o := &Owner{fleet: f, name: name, wants: map[identity]*want{}}
+	o.stop = context.AfterFunc(ctx, o.leaveAll)
+	return o
+}
+
+// Wanted is an informer in which one owner is interested. Other owners may share it. Subscribe by the
+// methods of Wanted: they close the subscription when the owner leaves. The fleet runs the informer.
+type Wanted[T any] struct {
+	*informer.Informer[T]
+	want *want
+}
+
+// Want returns the informer of a kind, which begins to work if no other owner has wanted it. T is the
+// form of the objects: [*unstructured.Unstructured] for any kind, [*metav1.PartialObjectMetadata] for
+// their metadata alone, or the Go type of the kind. Owners share an informer if they want the same
+// kind, version, selection and form.
+//
+// If the kind has no version, the server's preferred one is used, and kept as long as the server serves
+// it. The kind need not exist: until the server serves it, the informer waits without requests.
+//
+// Want may be called before Run, and from a handler. It returns [ErrLeft], [ErrKind], or an error of
+// [client.ForResource] if T cannot hold objects.
+func Want[T reflector.Object](o *Owner, kind schema.GroupVersionKind, selection Selection) (*Wanted[T], error) {
+	if kind.Kind == "" {
+		return nil, fmt.Errorf("owner %s: %w", o.name, ErrKind)
+	}
+	id := identity{kind: kind, form: reflect.TypeFor[T](), namespace: selection.Namespace, labels: textOf(selection.Labels), fields: textOf(selection.Fields)}
+	f := o.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if o.left {
+		return nil, fmt.Errorf("owner %s wants %s: %w", o.name, id, ErrLeft)
+	}
+	w := o.wants[id]
+	if w == nil {
+		m := f.members[id]
+		if m == nil {
+			if !f.forms[id.form] {
+				// A client that sends nothing: it says whether T can hold objects.
+				if _, err := clientOf[T](f, resolution{resource: kind.GroupVersion().WithResource("any"), kind: kind}, ""); err != nil {
+					return nil, fmt.Errorf("owner %s: %w", o.name, err)
+				}
+				f.forms[id.form] = true
+			}
+			m = newMember[T](f, id, selection)
+			f.members[id] = m
+			if f.run != nil {
+				f.startLocked(m)
+			}
+		}
+		if m.idle != nil {
+			m.idle.Stop()
+			m.idle = nil
+		}
+		m.owners++
+		w = &want{owner: o, member: m}
+		o.wants[id] = w
+	}
+	w.round = o.round
+	f.definitions.wake()
+	return &Wanted[T]{Informer: w.member.informer.(*informer.Informer[T]), want: w}, nil
+}
+
+// textOf returns the text of a selector. One that selects nothing gets a text of its own: it must not
+// share the informer of one that selects everything. Its informer ends with reflector.ErrNothingSelected.
+func textOf(s interface {
+	Empty() bool
+	String() string
+}) string {
+	if v := reflect.ValueOf(s); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || s.Empty() {
+		return ""
+	}
+	if text := s.String(); text != "" {
+		return text
+	}
+	return "nothing"
+}
+
+// Handle is [informer.Informer.Handle] until the owner leaves.
+func (w *Wanted[T]) Handle(handler informer.Handler[T], opts ...informer.SubscriptionOption) *informer.Subscription[T] {
+	return w.HandleFiltered(nil, handler, opts...)
+}
+
+// HandleFiltered is [informer.Informer.HandleFiltered] until the owner leaves.
+func (w *Wanted[T]) HandleFiltered(keep func(T) bool, handler informer.Handler[T], opts ...informer.SubscriptionOption) *informer.Subscription[T] {
+	s := w.Informer.HandleFiltered(keep, handler, opts...)
+	w.want.add(s)
+	return s
+}
+
+// Subscribe is [informer.Informer.Subscribe] until the owner leaves.
+func (w *Wanted[T]) Subscribe(opts ...informer.SubscriptionOption) *informer.Subscription[T] {
+	return w.SubscribeFiltered(nil, opts...)
+}
+
+// SubscribeFiltered is [informer.Informer.SubscribeFiltered] until the owner leaves.
+func (w *Wanted[T]) SubscribeFiltered(keep func(T) bool, opts ...informer.SubscriptionOption) *informer.Subscription[T] {
+	s := w.Informer.SubscribeFiltered(keep, opts...)
+	w.want.add(s)
+	return s
+}
+
+// add makes the end of the interest the end of a subscription.
+func (w *want) add(s subscription) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		s.Close()
+		return
+	}
+	if len(w.subscriptions) == cap(w.subscriptions) { // forget those that were closed
+		w.subscriptions = slices.DeleteFunc(w.subscriptions, func(one subscription) bool { return lifecycle.IsClosed(one.Done()) })
+	}
+	w.subscriptions = append(w.subscriptions, s)
+}
+
+// end closes the subscriptions.
+func (w *want) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	for _, s := range w.subscriptions {
+		s.Close()
+	}
+	w.subscriptions = nil
+}
+
+// Leave ends the interest of the owner in this informer alone.
+func (w *Wanted[T]) Leave() { w.want.owner.leave(func(one *want) bool { return one == w.want }, false) }
+
+// Leave ends the interest of the owner in all kinds, closes its subscriptions, and returns at once. It
+// may be called from a handler, and more than once.
+func (o *Owner) Leave() {
+	o.stop()
+	o.leaveAll()
+}
+
+func (o *Owner) leaveAll() { o.leave(func(*want) bool { return true }, true) }
+
+// Done ends a round of an owner that finds out what it wants each time that it works, such as a
+// reconcile function for one object. With commit, the owner leaves each kind that it has not wanted
+// since the last Done. Without commit, as after a failure, it keeps them all.
+func (o *Owner) Done(commit bool) {
+	o.fleet.mu.Lock()
+	round := o.round
+	o.round++
+	o.fleet.mu.Unlock()
+	if commit {
+		o.leave(func(w *want) bool { return w.round < round }, false)
+	}
+}
+
+// leave ends those wants of the owner that a function chooses.
+func (o *Owner) leave(chosen func(*want) bool, forGood bool) {
+	f := o.fleet
+	f.mu.Lock()
+	var ended []*want
+	o.left = o.left || forGood
+	for id, w := range o.wants {
+		if chosen(w) {
+			ended = append(ended, w)
+			delete(o.wants, id)
+		}
+	}
+	f.mu.Unlock()
+	// The subscriptions end first, so that an informer without owners has none.
+	for _, w := range ended {
+		w.end()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range ended {
+		m := w.member
+		if m.owners--; m.owners == 0 {
+			m.idle = time.AfterFunc(f.lag, func() { f.remove(m) })
+		}
+	}
+}
+
+// remove stops a member that nobody wants.
+func (f *Fleet) remove(m *member) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m.owners > 0 || f.members[m.identity] != m {
+		return
+	}
+	delete(f.members, m.identity)
+	if m.stop != nil {
+		m.stop()
+	}
+}
+
+// all returns the members.
+func (f *Fleet) all() []*member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.members))
+}
+
+// Kinds returns what the owner wants, in words, sorted.
+func (o *Owner) Kinds() []string {
+	o.fleet.mu.Lock()
+	defer o.fleet.mu.Unlock()
+	var all []string
+	for id := range o.wants {
+		all = append(all, id.String())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// WaitForSync waits until the caches of all kinds that the owner wants are filled, and its handlers
+// have their objects. When ctx ends, the error names each kind that is missing, and why: it is not
+// installed, not served, forbidden, or its lists fail.
+func (o *Owner) WaitForSync(ctx context.Context) error {
+	return o.each(func(m *member) error { return m.informer.WaitForSync(ctx) })
+}
+
+// Ready returns nil if the program can rely on the caches of all kinds that the owner wants: see
+// [informer.Informer.Ready]. A kind that is not served is not ready, and the error says why.
+func (o *Owner) Ready() error {
+	return o.each(func(m *member) error { return m.informer.Ready() })
+}
+
+func (o *Owner) each(ask func(*member) error) error {
+	o.fleet.mu.Lock()
+	members := make([]*member, 0, len(o.wants))
+	for _, w := range o.wants {
+		members = append(members, w.member)
+	}
+	o.fleet.mu.Unlock()
+	slices.SortFunc(members, func(a, b *member) int { return strings.Compare(a.identity.String(), b.identity.String()) })
+	var errs []error
+	for _, m := range members {
+		if err := ask(m); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("owner %s: %w", o.name, err)
+	}
+	return nil
+}
+
+// newMember returns the informer of an identity, which does not run.
+func newMember[T reflector.Object](f *Fleet, id identity, selection Selection) *member {
+	m := &member{identity: id, definitions: f.definitions, logger: f.logger, poked: make(chan struct{}, 1), synced: lifecycle.NewLatch()}
+	opts := append(slices.Clone(f.informerOptions), informer.WithName(id.String()), informer.WithLogger(f.logger))
+	made := informer.NewFed(nil, store.ObjectKey[T], func(target feed.Target[T]) feed.Group {
+		m.reflect = func(to resolution, held heldState) (source, error) {
+			from, err := clientOf[T](f, to, id.namespace)
+			if err != nil {
+				return nil, err
+			}
+			own := append(slices.Clone(target.Reflector),
+				reflector.WithLabelSelector(selection.Labels), reflector.WithFieldSelector(selection.Fields),
+				reflector.WithRetry(func(err error) bool { return !errors.Is(err, reflector.ErrNotServed) }))
+			into := store.Store[T](target.Into)
+			if held != current {
+				own = append(own, reflector.WithInitialList())
+			}
+			if held == inOtherVersion {
+				into = unhashed[T]{into}
+			}
+			return reflector.New(from, into, own...), nil
+		}
+		m.drop = func(upTo string) error { return dropUpTo(target, upTo) }
+		return feed.New(m)
+	}, opts...)
+	m.informer, m.runInformer = made, made.Run
+	return m
+}
+
+// unhashed is a store without the methods by which a reflector leaves out objects whose bytes it has seen.
+type unhashed[T any] struct{ store.Store[T] }
+
+// clientOf returns the client of a resource.
+func clientOf[T reflector.Object](f *Fleet, to resolution, namespace string) (*client.Resource[T], error) {
+	opts := append([]client.ResourceOption{client.WithHTTPClient(f.http)}, f.clientOptions...)
+	if to.kind.Version != "" {
+		opts = append(opts, client.WithKind(to.kind))
+	}
+	return client.ForResource[T](f.config, to.resource, namespace, opts...)
+}
+
+// dropUpTo removes the objects of a deleted definition: those that are not newer than a version. Newer
+// ones belong to a definition that was made later under the same name.
+func dropUpTo[T reflector.Object](target feed.Target[T], upTo string) error {
+	var kept []T
+	for _, object := range target.Cache.All() {
+		if isNewer(object.GetResourceVersion(), upTo) {
+			kept = append(kept, object)
+		}
+	}
+	return target.Into.Replace(kept, target.Cache.ResourceVersion())
+}

@@ -1,0 +1,316 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestOwnersShareAnInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		<-time.After(settle)
+		_, one := w.want(widget)
+		_, two := w.want(widget)
+		assert.Same(t, one.Informer, two.Informer)
+		_, other := w.want(someWidget)
+		assert.NotSame(t, one.Informer, other.Informer, "another version")
+		selected, err := Want[*object](w.fleet.NewOwner(t.Context(), "selected"), widget, Selection{Labels: labels.SelectorFromSet(labels.Set{"a": "b"})})
+		require.NoError(t, err)
+		assert.NotSame(t, one.Informer, selected.Informer)
+		<-time.After(settle)
+		assert.Equal(t, 3, w.requests("widgets"), "one watch-list for each informer")
+	})
+}
+
+func TestInformerStopsAfterItsLastOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		one, wanted := w.want(widget)
+		ctx, cancel := context.WithCancel(t.Context())
+		two := w.fleet.NewOwner(ctx, "two")
+		shared, err := Want[*object](two, widget, Selection{})
+		require.NoError(t, err)
+		mine, theirs := &record{}, &record{}
+		wanted.Handle(mine)
+		s := shared.Handle(theirs)
+		require.NoError(t, two.WaitForSync(t.Context()))
+
+		cancel() // two leaves
+		<-s.Done()
+		w.create("db")
+		<-time.After(time.Hour)
+		assert.Equal(t, "[+web +db]", mine.take())
+		assert.Equal(t, "[+web]", theirs.take())
+		_, err = Want[*object](two, widget, Selection{})
+		require.ErrorIs(t, err, ErrLeft)
+
+		one.Leave()
+		<-time.After(DefaultLag / 2)
+		assert.False(t, lifecycle.IsClosed(wanted.Stopped()), "somebody may want it again")
+		w.server.ForgetRequests()
+		_, again := w.want(widget)
+		<-time.After(time.Minute)
+		assert.Same(t, wanted.Informer, again.Informer)
+		assert.Empty(t, w.server.Requests(reflectortest.ForResource("widgets"), reflectortest.Param("sendInitialEvents", "true")), "nothing is listed again")
+		again.Leave()
+		<-time.After(DefaultLag + time.Second)
+		assert.True(t, lifecycle.IsClosed(wanted.Stopped()))
+		w.server.ForgetRequests()
+		<-time.After(time.Hour)
+		assert.Zero(t, w.requests("widgets"))
+
+		_, later := w.want(widget)
+		assert.NotSame(t, wanted.Informer, later.Informer)
+	})
+}
+
+func TestSubscriptionOfAnOwnerThatLeftIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		owner, wanted := w.want(widget)
+		one := wanted.Subscribe()
+		owner.Leave()
+		<-one.Done()
+		<-wanted.Handle(&record{}).Done()
+		owner.Leave()
+		for range 100 { // those that were closed are forgotten
+			_, other := w.want(widget)
+			s := other.Subscribe()
+			s.Close()
+			assert.LessOrEqual(t, cap(other.want.subscriptions), 4)
+		}
+	})
+}
+
+func TestHandlerMayWantAndLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner, wanted := w.want(widget)
+		done := make(chan error, 1)
+		wanted.Handle(informer.HandlerFunc[*object](func(context.Context, eventqueue.Event[*object]) error {
+			_, err := Want[*object](owner, widget, Selection{}) // the same informer
+			if err == nil {
+				_, err = Want[*corev1.Pod](owner, podKind, Selection{})
+			}
+			owner.Leave()
+			done <- err
+			return nil
+		}))
+		require.NoError(t, <-done)
+		<-time.After(time.Minute)
+		assert.Empty(t, w.fleet.all())
+	})
+}
+
+func TestDoneLeavesWhatIsNoLongerWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		owner := w.fleet.NewOwner(t.Context(), "rule")
+		want := func(kinds ...string) {
+			for _, kind := range kinds {
+				_, err := Want[*object](owner, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}, Selection{})
+				require.NoError(t, err)
+			}
+		}
+		want("A", "B")
+		owner.Done(true)
+		assert.Equal(t, []string{"A.v1.example.com", "B.v1.example.com"}, owner.Kinds())
+		want("B", "C")
+		owner.Done(false) // the call failed: perhaps it did not get to A
+		assert.Equal(t, []string{"A.v1.example.com", "B.v1.example.com", "C.v1.example.com"}, owner.Kinds())
+		want("B")
+		owner.Done(true)
+		assert.Equal(t, []string{"B.v1.example.com"}, owner.Kinds())
+		owner.Done(true)
+		assert.Empty(t, owner.Kinds())
+	})
+}
+
+func TestRunMayBeCalledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
+		w := &world{T: t, server: server}
+		f, err := New(server.Config())
+		require.NoError(t, err)
+		w.fleet = f
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner, wanted := w.want(widget)
+		seen := &record{}
+		wanted.Handle(seen)
+		for _, want := range []string{"[+web]", "[+db]"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- f.Run(ctx) }()
+			require.NoError(t, f.WaitForSync(t.Context()))
+			require.NoError(t, owner.WaitForSync(t.Context()))
+			<-time.After(settle)
+			assert.Equal(t, want, seen.take())
+			assert.ErrorIs(t, f.Run(ctx), reflector.ErrRunning)
+			cancel()
+			require.NoError(t, <-ended)
+			if want == "[+web]" {
+				w.create("db") // while nothing runs
+			}
+		}
+	})
+}
+
+func TestBadWants(t *testing.T) {
+	f, err := New(reflectortest.Start(t).Config())
+	require.NoError(t, err)
+	owner := f.NewOwner(t.Context(), "rule")
+	_, err = Want[*object](owner, schema.GroupVersionKind{Group: "example.com"}, Selection{})
+	assert.ErrorIs(t, err, ErrKind)
+	_, err = Want[strange](owner, podKind, Selection{})
+	assert.ErrorIs(t, err, client.ErrNoStruct)
+	_, err = New(nil)
+	assert.ErrorContains(t, err, "config")
+	_, _, err = Get[*object](f, podKind, store.Key{Name: "a"})
+	assert.ErrorIs(t, err, ErrNotWanted)
+	assert.Empty(t, f.all())
+}
+
+// strange is no pointer to a struct.
+type strange struct{ *object }
+
+func TestReadsByKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner := w.fleet.NewOwner(t.Context(), "rule")
+		_, err := Want[*object](owner, someWidget, Selection{Namespace: "a"})
+		require.NoError(t, err)
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		for _, kind := range []schema.GroupVersionKind{someWidget, widget} {
+			got, found, err := Get[*object](w.fleet, kind, store.Key{Namespace: "a", Name: "web"})
+			require.NoError(t, err)
+			require.True(t, found)
+			assert.Equal(t, "web", got.GetName())
+			all, err := List[*object](w.fleet, kind, "a")
+			require.NoError(t, err)
+			assert.Len(t, all, 1)
+		}
+		_, err = List[*object](w.fleet, someWidget, "")
+		assert.ErrorIs(t, err, ErrNotWanted, "the cache has one namespace")
+		_, err = List[*partial](w.fleet, someWidget, "a")
+		assert.ErrorIs(t, err, ErrNotWanted, "another form")
+		_, err = List[*object](w.fleet, betaWidget, "a")
+		assert.ErrorIs(t, err, ErrNotWanted, "another version")
+	})
+}
+
+func TestSelectorThatSelectsNothingIsNotShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		owner := w.fleet.NewOwner(t.Context(), "rule")
+		nothing, err := Want[*object](owner, widget, Selection{Labels: labels.Nothing()})
+		require.NoError(t, err)
+		_, all := w.want(widget)
+		assert.NotSame(t, nothing.Informer, all.Informer)
+		<-time.After(settle)
+		assert.ErrorIs(t, nothing.WaitForSync(t.Context()), reflector.ErrNothingSelected)
+	})
+}
+
+// A reconciler must not act on objects that may be outdated, and must clean up when a deleted definition took its objects.
+func TestReconcilerPausesWhileItsKindIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1", "v1beta1")
+		w.create("web")
+		_, wanted := w.want(betaWidget)
+		calls := make(chan string, 100)
+		r := reconcile.New("widgets", wanted.Informer, func(_ context.Context, key store.Key, o *object) (reconcile.Result, error) {
+			if o == nil {
+				calls <- "-" + key.Name
+				return reconcile.Result{}, nil
+			}
+			calls <- key.Name
+			return reconcile.Result{RequeueAfter: time.Minute}, nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		assert.Equal(t, "web", <-calls)
+		w.serve("v1beta1", false)
+		<-time.After(time.Hour)
+		assert.Empty(t, calls, "it is due every minute")
+		assert.ErrorIs(t, r.Ready(), reflector.ErrNotServed)
+		w.serve("v1beta1", true)
+		<-time.After(settle)
+		assert.Equal(t, "web", <-calls)
+		w.serve("v1beta1", false)
+		<-time.After(time.Hour)
+		w.undefine()
+		<-time.After(settle)
+		assert.Equal(t, "-web", <-calls)
+
+		<-time.After(time.Hour)
+		for len(calls) > 0 {
+			assert.Equal(t, "-web", <-calls, "the call that was due")
+		}
+		w.define("Namespaced", "v1beta1")
+		require.NoError(t, w.server.Create(bare(betaWidget, "a", "web")))
+		assert.Equal(t, "web", <-calls)
+		w.serve("v1beta1", false)
+		<-time.After(time.Hour)
+		began := time.Now()
+		cancel()
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, <-ended, &left, "the key is named")
+		assert.Zero(t, time.Since(began), "nothing waits for a kind that may never be served")
+	})
+}
+
+func TestManyWantsAndLeavesKeepNothing(t *testing.T) {
+	f, err := New(reflectortest.Start(t).Config(), WithLag(0))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	use := func(n int) {
+		owner := f.NewOwner(ctx, "rule")
+		for k := range 10 {
+			wanted, err := Want[*object](owner, schema.GroupVersionKind{Group: "example.com", Kind: fmt.Sprint("Kind", n%7*10+k)}, Selection{})
+			require.NoError(t, err)
+			wanted.Handle(&record{})
+		}
+		owner.Leave()
+	}
+	use(0)
+	goroutines := runtime.NumGoroutine()
+	for n := range 1000 {
+		use(n)
+	}
+	for len(f.all()) > 0 || runtime.NumGoroutine() > goroutines+50 {
+		runtime.Gosched()
+	}
+	cancel()
+	require.NoError(t, <-ended)
+}

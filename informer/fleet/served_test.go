@@ -1,0 +1,383 @@
+package fleet
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestKindThatIsWantedBeforeItExistsCostsNoRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		owner, wanted := w.want(widget)
+		seen := &record{}
+		wanted.Handle(seen)
+		<-time.After(time.Hour)
+		assert.Equal(t, []string{"kind is not served NotInstalled"}, w.lines())
+		assert.Zero(t, w.requests("widgets"))
+		assert.Len(t, w.server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" }), 1, "discovery is asked once")
+		assert.ErrorContains(t, owner.Ready(), "Widget.v1.example.com is not served (NotInstalled): no CustomResourceDefinition and no API defines it")
+
+		w.define("Namespaced", "v1")
+		w.create("web")
+		<-time.After(settle)
+		assert.Equal(t, "[+web]", seen.take())
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		require.NoError(t, owner.Ready())
+		assert.Contains(t, w.lines(), "kind is served <nil>")
+	})
+}
+
+func TestDeletedDefinitionDeletesItsObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner, wanted := w.want(widget)
+		seen := &record{}
+		wanted.Handle(seen)
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		assert.Equal(t, "[+web]", seen.take())
+		w.lines()
+
+		w.undefine()
+		<-time.After(settle)
+		assert.Equal(t, "[-web]", seen.take())
+		assert.Zero(t, wanted.Cache().Len())
+		assert.ErrorIs(t, owner.Ready(), reflector.ErrNotServed)
+		assert.Contains(t, w.lines(), "kind is not served NotInstalled")
+		w.server.ForgetRequests()
+		<-time.After(time.Hour)
+		assert.Empty(t, w.lines())
+		assert.Zero(t, w.requests("widgets"))
+	})
+}
+
+// The watch of the kind stalls before it shows the deletions, so only the definition says that the objects are gone.
+func TestDeletedDefinitionDeletesObjectsThatNoWatchShowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		stalled := w.server.Inject(reflectortest.StallAfterEvents(2, nil).On("watch", "widgets")) // the object and a bookmark
+		_, wanted := w.want(widget)
+		seen := &record{}
+		wanted.Handle(seen)
+		<-time.After(settle)
+		assert.Equal(t, "[+web]", seen.take())
+		require.Equal(t, 1, stalled.Hits())
+		w.undefine()
+		<-time.After(settle)
+		assert.Equal(t, "[-web]", seen.take())
+	})
+}
+
+func TestDefinitionThatIsMadeAgainHasOtherObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		w.create("db")
+		_, wanted := w.want(widget)
+		seen := &record{}
+		wanted.Handle(seen)
+		<-time.After(settle)
+		assert.ElementsMatch(t, []string{"+web", "+db"}, seen.takeAll())
+
+		w.undefine()
+		w.define("Namespaced", "v1")
+		w.create("web")
+		<-time.After(settle)
+		events := seen.takeAll()
+		assert.ElementsMatch(t, []string{"-web", "-db", "+web"}, events)
+		assert.Equal(t, []string{"-web", "+web"}, only(events, "web"))
+		assert.Equal(t, 1, wanted.Cache().Len())
+	})
+}
+
+func TestDefinitionThatIsMadeAgainMayHaveAnotherScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner, wanted := w.want(widget)
+		namespaced, err := Want[*object](owner, widget, Selection{Namespace: "a"})
+		require.NoError(t, err)
+		<-time.After(settle)
+		assert.Equal(t, 1, namespaced.Cache().Len())
+		assert.False(t, wanted.ClusterScoped())
+		w.undefine()
+		w.define("Cluster", "v1")
+		require.NoError(t, w.server.Create(bare(widget, "", "web")))
+		<-time.After(settle)
+		_, found := wanted.Cache().Get(store.Key{Name: "web"})
+		assert.True(t, found)
+		assert.Equal(t, 1, wanted.Cache().Len())
+		assert.True(t, wanted.ClusterScoped())
+		assert.Zero(t, namespaced.Cache().Len())
+		assert.ErrorContains(t, namespaced.Ready(), "NoNamespaces")
+	})
+}
+
+func TestVersionThatIsNotServedDeletesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1", "v1beta1")
+		w.create("web")
+		owner, wanted := w.want(betaWidget)
+		seen := &record{}
+		wanted.Handle(seen)
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		seen.take()
+		w.serve("v1beta1", false)
+		<-time.After(settle)
+		w.server.ForgetRequests()
+		<-time.After(time.Hour)
+		assert.Equal(t, "[]", seen.take())
+		assert.Zero(t, w.requests("widgets"))
+		state := wanted.State()
+		assert.Equal(t, reflector.Stopped, state.Phase)
+		var problem *NotServedError
+		require.ErrorAs(t, state.Err, &problem)
+		assert.Equal(t, NoVersion, problem.Reason)
+		assert.ErrorContains(t, wanted.Ready(), "serves the versions [v1]")
+
+		last, found, err := Get[*object](w.fleet, betaWidget, store.Key{Namespace: "a", Name: "web"})
+		assert.True(t, found, "the last known object")
+		assert.Equal(t, "web", last.GetName())
+		assert.ErrorIs(t, err, reflector.ErrNotServed)
+		all, err := List[*object](w.fleet, betaWidget, "a")
+		assert.Len(t, all, 1)
+		assert.ErrorIs(t, err, reflector.ErrNotServed)
+
+		w.create("db")
+		w.serve("v1beta1", true)
+		<-time.After(settle)
+		assert.Equal(t, "[+db]", seen.take(), "only what is new")
+		require.NoError(t, owner.Ready())
+		_, _, err = Get[*object](w.fleet, betaWidget, store.Key{Namespace: "a", Name: "web"})
+		assert.NoError(t, err)
+	})
+}
+
+func TestAnotherVersionOfTheSameObjectsIsAModification(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1beta1", "v1")
+		w.serve("v1", false)
+		require.NoError(t, w.server.Create(bare(betaWidget, "a", "web")))
+		_, wanted := w.want(someWidget)
+		seen := &record{}
+		wanted.Handle(seen)
+		<-time.After(settle)
+		assert.Equal(t, "[+web]", seen.take())
+		w.serve("v1", true)
+		<-time.After(settle)
+		assert.Equal(t, "[]", seen.take(), "the version stays while it is served")
+		w.serve("v1beta1", false)
+		<-time.After(settle)
+		assert.Equal(t, "[~web]", seen.take())
+		now, _ := wanted.Cache().Get(store.Key{Namespace: "a", Name: "web"})
+		assert.Equal(t, "example.com/v1", now.GetAPIVersion())
+	})
+}
+
+func TestTwoVersionsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1", "v1beta1")
+		w.create("web")
+		_, one := w.want(widget)
+		_, two := w.want(betaWidget)
+		metas, err := Want[*partial](w.fleet.NewOwner(t.Context(), "metadata"), widget, Selection{})
+		require.NoError(t, err)
+		<-time.After(settle)
+		key := store.Key{Namespace: "a", Name: "web"}
+		a, _ := one.Cache().Get(key)
+		b, _ := two.Cache().Get(key)
+		c, found := metas.Cache().Get(key)
+		require.True(t, found)
+		assert.Equal(t, []string{"example.com/v1", "example.com/v1beta1"}, []string{a.GetAPIVersion(), b.GetAPIVersion()})
+		assert.Equal(t, []string{"web", "Widget"}, []string{c.Name, c.Kind})
+	})
+}
+
+func TestDefinitionThatIsNotEstablishedIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		establish := func(status, message string) {
+			crd := w.stored(crdKind, widgets)
+			conditions := []any{}
+			for _, name := range []string{"NamesAccepted", "Established"} {
+				conditions = append(conditions, map[string]any{"type": name, "status": status, "reason": "ByTheTest", "message": message})
+			}
+			require.NoError(t, unstructured.SetNestedSlice(crd.Object, conditions, "status", "conditions"))
+			require.NoError(t, w.server.Update(crd))
+		}
+		establish("False", "the plural is in use")
+		<-time.After(settle)
+		owner, _ := w.want(widget)
+		ctx, cancel := context.WithTimeout(t.Context(), settle)
+		defer cancel()
+		err := owner.WaitForSync(ctx)
+		assert.ErrorContains(t, err, "(NotEstablished): CustomResourceDefinition widgets.example.com is not established; NamesAccepted: the plural is in use")
+		assert.Zero(t, w.requests("widgets"))
+		establish("True", "")
+		require.NoError(t, owner.WaitForSync(t.Context()))
+	})
+}
+
+// Without the permission to watch definitions, discovery is asked once a minute, and knows no UID of a definition.
+func TestWithoutPermissionForDefinitionsDiscoveryIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var forbidden []*reflectortest.Injection
+		for _, verb := range []string{"list", "watch"} {
+			for _, plural := range []string{"customresourcedefinitions", "apiservices"} {
+				forbidden = append(forbidden, w.server.Inject(reflectortest.Answer(403).On(verb, plural)))
+			}
+		}
+		owner, wanted := w.want(widget)
+		seen := &record{}
+		wanted.Handle(seen)
+		<-time.After(settle)
+		w.server.ForgetRequests()
+		<-time.After(time.Hour)
+		discoveries := len(w.server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" }))
+		assert.InDelta(t, 60, discoveries, 1)
+		assert.Zero(t, w.requests("widgets"))
+		assert.ErrorContains(t, owner.Ready(), "discovery does not name it")
+
+		w.define("Namespaced", "v1")
+		w.create("web")
+		<-time.After(2 * time.Minute)
+		assert.Equal(t, "[+web]", seen.take())
+		require.NoError(t, owner.Ready())
+		w.server.ForgetRequests()
+		<-time.After(time.Hour)
+		assert.Zero(t, len(w.server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" })), "all wanted kinds are served")
+
+		w.serve("v1", false)
+		<-time.After(2 * time.Minute)
+		w.server.ForgetRequests()
+		<-time.After(time.Hour)
+		assert.Equal(t, "[]", seen.take())
+		assert.Zero(t, w.requests("widgets"))
+		assert.ErrorIs(t, owner.Ready(), reflector.ErrNotServed)
+		assert.Equal(t, 1, wanted.Cache().Len())
+
+		for _, one := range forbidden {
+			one.Remove()
+		}
+		w.serve("v1", true)
+		<-time.After(2 * time.Minute)
+		require.NoError(t, owner.Ready())
+		w.undefine()
+		<-time.After(settle)
+		assert.Equal(t, "[-web]", seen.take(), "by the definition, which can be watched now")
+	})
+}
+
+// A list is allowed and a watch is not: definitions are then listed once a minute, and discovery asked.
+func TestPermissionMayEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		owner, _ := w.want(widget)
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		for _, verb := range []string{"list", "watch"} {
+			w.server.Inject(reflectortest.Answer(403).On(verb, "customresourcedefinitions"))
+		}
+		<-time.After(time.Hour) // the watch of definitions ends and is refused
+		other := definitionOf("Gadget", "Namespaced", "v1")
+		require.NoError(t, w.server.Create(other))
+		gadget := widget
+		gadget.Kind = "Gadget"
+		later, _ := w.want(gadget)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		defer cancel()
+		require.NoError(t, later.WaitForSync(ctx))
+	})
+}
+
+func TestForbiddenKindSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.server.Inject(reflectortest.Answer(403).On("list", "widgets"))
+		w.server.Inject(reflectortest.Answer(403).On("watch", "widgets"))
+		owner, _ := w.want(widget)
+		pods, err := Want[*object](owner, podKind, Selection{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err = owner.WaitForSync(ctx)
+		assert.ErrorContains(t, err, "informer Widget.v1.example.com is not synced")
+		assert.ErrorContains(t, err, "forbidden")
+		assert.NotContains(t, err.Error(), "Pod")
+		assert.NoError(t, pods.Ready())
+		assert.ErrorAs(t, err, new(*informer.SyncError))
+	})
+}
+
+func TestAggregatedAPIThatIsDownForAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, reflectortest.WithResource(reflectortest.Resource{Group: "metrics.example.com", Version: "v1", Kind: "Reading", Plural: "readings", Namespaced: true}))
+		reading := serviceKind
+		reading.Group, reading.Kind = "metrics.example.com", "Reading"
+		service := bare(serviceKind, "", "v1.metrics.example.com")
+		service.Object["spec"] = map[string]any{"group": "metrics.example.com", "version": "v1", "service": map[string]any{"name": "metrics", "namespace": "a"}}
+		available := func(status string) {
+			require.NoError(t, unstructured.SetNestedSlice(service.Object, []any{map[string]any{
+				"type": "Available", "status": status, "reason": "MissingEndpoints", "message": "endpoints for service/metrics have no addresses",
+			}}, "status", "conditions"))
+			service.SetResourceVersion("")
+			require.NoError(t, w.server.Update(service))
+		}
+		require.NoError(t, w.server.Create(service))
+		available("True")
+		require.NoError(t, w.server.Create(bare(reading, "a", "cpu")))
+		owner, wanted := w.want(reading)
+		seen := &record{}
+		wanted.Handle(seen)
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		seen.take()
+		available("False")
+		<-time.After(settle)
+		w.server.ForgetRequests()
+		<-time.After(time.Hour)
+		assert.Zero(t, w.requests("readings"))
+		assert.Equal(t, "[]", seen.take())
+		assert.Equal(t, 1, wanted.Cache().Len())
+		assert.ErrorContains(t, owner.Ready(), "(Unavailable): APIService v1.metrics.example.com: MissingEndpoints")
+		available("True")
+		<-time.After(settle)
+		require.NoError(t, owner.Ready())
+		assert.Equal(t, "[]", seen.take())
+	})
+}
+
+func TestDiscoveryThatFailsDeletesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.server.Inject(reflectortest.Answer(500).On("", ""))
+		owner, _ := w.want(podKind)
+		<-time.After(time.Minute)
+		assert.ErrorContains(t, owner.Ready(), "(Unknown)")
+		assert.Error(t, w.fleet.Ready())
+		w.server.ClearFaults()
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		require.NoError(t, w.fleet.WaitForSync(t.Context()))
+		assert.NoError(t, w.fleet.Ready())
+	})
+}

@@ -1,0 +1,44 @@
+package fleetbench
+
+import (
+	"net/http/httptest"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+)
+
+// Topic is the subcommand "fleet".
+var Topic = measure.Topic{Name: "fleet", Summary: "many kinds that hardly change, beside client-go's dynamic factory", Cases: cases}
+
+// assignment is the work of a process.
+type assignment struct {
+	Contender string
+
+	Host     string
+	Kinds    int
+	Profiles measure.Profiles
+}
+
+func cases(run *measure.World) []measure.Case {
+	type scale struct{ kinds, rounds int }
+	s := map[measure.Size]scale{measure.Thorough: {500, 5}, measure.Quick: {500, 3}, measure.Tiny: {10, 1}}[run.Size]
+	c := measure.Comparison[assignment]{Measure: func(a assignment) (measure.Figures, error) {
+		of := &server{kinds: s.kinds}
+		listener := httptest.NewUnstartedServer(of.handler())
+		listener.EnableHTTP2 = true
+		listener.StartTLS()
+		defer listener.Close()
+		a.Host, a.Kinds, a.Profiles = listener.URL, s.kinds, run.Profiles(a.Contender)
+		figures, err := measureInProcess(a)
+		if err != nil {
+			return nil, err
+		}
+		figures["requests"] = float64(of.requests.Load())
+		return figures, nil
+	}}
+	return c.Cases("500-kinds", s.rounds, assignment{Contender: "fleet"}, assignment{Contender: "dynamic-factory"},
+		measure.Metric{Name: "start-cpu", Unit: "ms", Omits: "the CPU time of the server"}.Within(0.3),
+		measure.Metric{Name: "heap", Unit: "bytes a kind", Omits: "stacks; the connection, which all kinds share, counts", Goal: measure.AtMost(20_000)},
+		measure.Metric{Name: "stacks", Unit: "bytes a kind", Omits: "the heap"},
+		measure.Metric{Name: "goroutines", Unit: "a kind", Omits: "none: one of them is a stream of HTTP/2 in net/http", Goal: measure.AtMost(3)},
+		measure.Metric{Name: "requests", Unit: "requests", Omits: "the client of client-go is told the resources, and asks no discovery"})
+}

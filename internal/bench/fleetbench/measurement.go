@@ -1,0 +1,86 @@
+package fleetbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/kubereflector/kubereflector/informer/fleet"
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+)
+
+var measureInProcess = measure.InProcess("fleet", measureContender)
+
+// contender wants all kinds, and returns when it has their objects. stop ends it.
+type contender func(ctx context.Context, config *rest.Config, kinds int) error
+
+var contenders = map[string]contender{"fleet": startFleet, "dynamic-factory": startFactory}
+
+func measureContender(a assignment) (f measure.Figures, err error) {
+	start, ok := contenders[a.Contender]
+	if !ok {
+		return nil, fmt.Errorf("there is no contender %q", a.Contender)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	config := &rest.Config{Host: a.Host, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	heap, stacks, goroutines := used()
+	f = measure.Figures{}
+	if err := f.Phase(a.Profiles, "start", 1, func() error { return start(ctx, config, a.Kinds) }); err != nil {
+		return nil, err
+	}
+	measure.Settle()
+	heapNow, stacksNow, goroutinesNow := used()
+	kinds := float64(a.Kinds)
+	f["start-cpu"] = f["start/cpu"] / 1000
+	f["heap"], f["stacks"], f["goroutines"] = (heapNow-heap)/kinds, (stacksNow-stacks)/kinds, (goroutinesNow-goroutines)/kinds
+	return f, a.Profiles.Heap("start")
+}
+
+// used returns the bytes of the live heap and of stacks, and the number of goroutines.
+func used() (heap, stacks, goroutines float64) {
+	heap = float64(measure.LiveHeap())
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return heap, float64(stats.StackInuse), float64(runtime.NumGoroutine())
+}
+
+func startFleet(ctx context.Context, config *rest.Config, kinds int) error {
+	f, err := fleet.New(config)
+	if err != nil {
+		return err
+	}
+	go func() { _ = f.Run(ctx) }()
+	owner := f.NewOwner(ctx, "bench")
+	for n := range kinds {
+		kind := schema.GroupVersionKind{Group: group, Version: "v1", Kind: kindName(n)}
+		if _, err := fleet.Want[*unstructured.Unstructured](owner, kind, fleet.Selection{}); err != nil {
+			return err
+		}
+	}
+	return owner.WaitForSync(ctx)
+}
+
+func startFactory(ctx context.Context, config *rest.Config, kinds int) error {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	for n := range kinds {
+		factory.ForResource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural(n)}).Informer()
+	}
+	factory.Start(ctx.Done())
+	for _, synced := range factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return errors.New("cache is not synced")
+		}
+	}
+	return nil
+}
