@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/exactjson": {},
 	"internal/masking":   {},
 
+	"informer/fleet":   {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 	"reflector/mapper": {},
 	"reflector/client": {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol"},
 	"reflector/record": {"store"},
