@@ -4,11 +4,13 @@ import (
 	"embed"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
@@ -28,24 +30,27 @@ type Options struct {
 	Sharding bool
 	// Widgets says that the kinds of Widget and Gadgets are served.
 	Widgets bool
+	// Definitions says that the server follows CustomResourceDefinitions.
+	Definitions bool
 }
 
 // Run runs every table against the server that config reaches. It is called for
 // each table, with the table's own t, so that a double can be a new one each
-// time. Tables run in parallel, but for those that compact: they come last, for
-// they take the past from the others on a server that all share.
+// time. Tables run in parallel, but for those that compact or change what the server serves: they
+// come last, for they take the past, or the order of discovery, from the others on a server that all
+// share.
 func Run(t *testing.T, config func(*testing.T) *rest.Config, options Options) {
 	t.Helper()
 	files, err := fs.Glob(tables, "testdata/*.txt")
 	require.NoError(t, err)
-	compacting := map[string]string{}
+	alone := map[string]string{}
 	t.Run("tables", func(t *testing.T) {
 		for _, file := range files {
 			content, err := tables.ReadFile(file)
 			require.NoError(t, err)
 			name, script := strings.TrimSuffix(path.Base(file), ".txt"), string(content)
-			if strings.Contains(script, "\nCOMPACT\n") {
-				compacting[name] = script
+			if strings.Contains(script, "\nCOMPACT\n") || name == "definitions" {
+				alone[name] = script
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
@@ -64,9 +69,12 @@ func Run(t *testing.T, config func(*testing.T) *rest.Config, options Options) {
 			protobufAgreesWithJSON(t, config(t))
 		})
 	})
-	for name, script := range compacting {
+	for name, script := range alone {
 		t.Run(name, func(t *testing.T) {
-			if options.Compact == nil {
+			switch {
+			case name == "definitions" && !options.Definitions:
+				t.Skip("the server does not follow definitions")
+			case name != "definitions" && options.Compact == nil:
 				t.Skip("the server cannot be compacted")
 			}
 			newRunner(t, config(t), options).run(script)
@@ -138,11 +146,34 @@ func (r *runner) run(script string) {
 	}
 }
 
+// until repeats a request without a body. Only the last answer is kept from.
+func (r *runner) until(where, method, target, code, body string) {
+	r.t.Helper()
+	var last *answer
+	for deadline := time.Now().Add(2 * patience); ; {
+		last = r.do(method, target, nil, "")
+		kept := maps.Clone(r.values)
+		if code == itoa(last.code) && (body == "" || kept.match(body, last.body) == nil) {
+			r.values = kept
+			return
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	r.t.Fatalf("%s\nthe last answer: %d %s", where, last.code, last.body)
+}
+
 func (r *runner) command(where, word, rest string, header http.Header) {
 	r.t.Helper()
 	name, rest, _ := strings.Cut(rest, " ")
 	rest = strings.TrimSpace(rest)
 	switch word {
+	case "UNTIL":
+		target, expected, _ := strings.Cut(rest, " ")
+		code, body, _ := strings.Cut(expected, " ")
+		r.until(where, name, r.values.expand(target), code, body)
 	case "WATCH":
 		r.watches[name] = r.open(where, r.values.expand(rest), header)
 	case "EVENT":
