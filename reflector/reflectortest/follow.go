@@ -101,7 +101,7 @@ func (d *definitions) init(base *registry) {
 }
 
 // with returns a registry that has the resources of definitions, too.
-func (g *registry) with(served []*resource, unavailable map[schema.GroupVersion]bool) *registry {
+func (g *registry) with(served []*resource, unavailable []schema.GroupVersion) *registry {
 	n := &registry{
 		ordered: slices.Concat(g.ordered, served), byGVR: maps.Clone(g.byGVR), byGVK: maps.Clone(g.byGVK), byType: g.byType, kinds: g.kinds,
 		owners: map[reference]*kind{}, unavailable: unavailable,
@@ -195,10 +195,10 @@ func (s *Server) serveDefinitionsLocked() {
 	slices.SortStableFunc(served, func(a, b *resource) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), version.CompareKubeAwareVersionStrings(b.Version, a.Version), cmp.Compare(a.Plural, b.Plural))
 	})
-	unavailable := map[schema.GroupVersion]bool{}
+	var unavailable []schema.GroupVersion
 	for _, rec := range d.services.history.current.Values() {
 		if gv, ok := unavailableService(rec); ok {
-			unavailable[gv] = true
+			unavailable = append(unavailable, gv)
 		}
 	}
 	s.registered.Store(d.base.with(served, unavailable))

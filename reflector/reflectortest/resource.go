@@ -120,7 +120,7 @@ type registry struct {
 
 	// The fields below are of the definitions.
 	owners      map[reference]*kind
-	unavailable map[schema.GroupVersion]bool // by an APIService
+	unavailable []schema.GroupVersion // by their APIService
 }
 
 func newRegistry(custom []Resource) (*registry, error) {

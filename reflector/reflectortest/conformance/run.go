@@ -130,6 +130,8 @@ func (r *runner) run(script string) {
 			target, body, _ := strings.Cut(rest, " ")
 			last = r.do(word, r.values.expand(target), header, r.values.expand(body))
 			header = http.Header{}
+		case word == "UNTIL":
+			last = r.until(where, rest)
 		case isCode(word):
 			require.NotNil(r.t, last, where)
 			require.Equal(r.t, word, itoa(last.code), "%s\nbody: %s", where, last.body)
@@ -146,23 +148,29 @@ func (r *runner) run(script string) {
 	}
 }
 
-// until repeats a request without a body. Only the last answer is kept from.
-func (r *runner) until(where, method, target, code, body string) {
+// until repeats a request without a body, and returns the expected answer. It keeps no values of the
+// others.
+func (r *runner) until(where, line string) *answer {
 	r.t.Helper()
+	method, line, _ := strings.Cut(line, " ")
+	target, line, _ := strings.Cut(line, " ")
+	code, body, _ := strings.Cut(line, " ")
+	target = r.values.expand(target)
 	var last *answer
 	for deadline := time.Now().Add(2 * patience); ; {
 		last = r.do(method, target, nil, "")
 		kept := maps.Clone(r.values)
 		if code == itoa(last.code) && (body == "" || kept.match(body, last.body) == nil) {
 			r.values = kept
-			return
+			return last
 		}
 		if time.Now().After(deadline) {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	r.t.Fatalf("%s\nthe last answer: %d %s", where, last.code, last.body)
+	require.FailNow(r.t, where, "the last answer: %d %s", last.code, last.body)
+	return nil
 }
 
 func (r *runner) command(where, word, rest string, header http.Header) {
@@ -170,10 +178,6 @@ func (r *runner) command(where, word, rest string, header http.Header) {
 	name, rest, _ := strings.Cut(rest, " ")
 	rest = strings.TrimSpace(rest)
 	switch word {
-	case "UNTIL":
-		target, expected, _ := strings.Cut(rest, " ")
-		code, body, _ := strings.Cut(expected, " ")
-		r.until(where, name, r.values.expand(target), code, body)
 	case "WATCH":
 		r.watches[name] = r.open(where, r.values.expand(rest), header)
 	case "EVENT":
