@@ -734,6 +734,24 @@ var mutants = []mutant{{
 	with:  "types.ObjectToTyped(applied); err != nil && false {",
 	tests: []string{"./reflector/reflectortest/conformance"},
 }, {
+	name:  "reflectortest: a watch resumes across a change of its definition",
+	file:  "reflector/reflectortest/follow.go",
+	text:  "\t\td.history.oldest = s.version\n",
+	with:  "",
+	tests: []string{"./reflector/reflectortest"},
+}, {
+	name:  "reflectortest: an object of a definition is stored in the version of its last write",
+	file:  "reflector/reflectortest/record.go",
+	text:  "\t\tr = r.defined.home\n",
+	with:  "",
+	tests: []string{"./reflector/reflectortest"},
+}, {
+	name:  "reflectortest: a definition goes before its held objects",
+	file:  "reflector/reflectortest/settle.go",
+	text:  "if d.history.current.Len() > 0 {",
+	with:  "if false {",
+	tests: []string{"./reflector/reflectortest"},
+}, {
 	name:  "store: a deletion makes no room in the budget for the same batch",
 	file:  "store/budget.go",
 	text:  "b.planned -= b.was(c, key)",

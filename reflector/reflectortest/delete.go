@@ -123,7 +123,7 @@ func (s *Server) deleteLocked(res *resource, namespace, name string, options *me
 			return rec, false, err
 		}
 	}
-	if res.isDefinitions() && obj.GetDeletionTimestamp() == nil {
+	if res.definitions && obj.GetDeletionTimestamp() == nil {
 		terminateDefinition(obj)
 		rec, err := s.replaceLocked(res, prior, obj, writing{}.author(prior.author.tracked), dryRun)
 		return rec, false, err

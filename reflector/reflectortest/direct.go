@@ -10,7 +10,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -157,6 +159,28 @@ func List[T metav1.Object](s *Server, namespace string) ([]T, error) {
 	items := make([]T, len(p.records))
 	for i, rec := range p.records {
 		items[i] = reflect.New(t.Elem()).Interface().(T)
+		if err := rec.into(items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+// ListKind returns the objects of a kind in a namespace, or in all namespaces if it is empty, in the
+// order of a list. It is for kinds without a Go type; see [List] for others.
+func (s *Server) ListKind(gvk schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error) {
+	named := &unstructured.Unstructured{}
+	named.SetGroupVersionKind(gvk)
+	res, err := s.registry().forObject(named)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	p := cut(res.history.current.Copy(), s.version, selection{resource: res, namespace: namespace}, "", 0)
+	s.mu.Unlock()
+	items := make([]*unstructured.Unstructured, len(p.records))
+	for i, rec := range p.records {
+		items[i] = &unstructured.Unstructured{}
 		if err := rec.into(items[i]); err != nil {
 			return nil, err
 		}

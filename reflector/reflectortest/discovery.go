@@ -114,17 +114,22 @@ func (res *resource) verbs() []string {
 // groups lists all groups except the core group, with the announced versions.
 func (g *registry) groups() []metav1.APIGroup {
 	var groups []metav1.APIGroup
-	for _, r := range g.ordered {
-		if r.Group == "" || r.unannounced {
-			continue
-		}
-		v := metav1.GroupVersionForDiscovery{GroupVersion: r.apiVersion(), Version: r.Version}
-		i := slices.IndexFunc(groups, func(a metav1.APIGroup) bool { return a.Name == r.Group })
+	add := func(gv schema.GroupVersion) {
+		v := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
+		i := slices.IndexFunc(groups, func(a metav1.APIGroup) bool { return a.Name == gv.Group })
 		if i < 0 {
-			groups = append(groups, metav1.APIGroup{Name: r.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+			groups = append(groups, metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
 		} else if !slices.Contains(groups[i].Versions, v) {
 			groups[i].Versions = append(groups[i].Versions, v)
 		}
+	}
+	for _, r := range g.ordered {
+		if r.Group != "" && !r.unannounced {
+			add(r.gvk().GroupVersion())
+		}
+	}
+	for _, gv := range g.unavailable {
+		add(gv)
 	}
 	return groups
 }
@@ -172,26 +177,31 @@ func (c *call) aggregated(list *discoveryv2.APIGroupDiscoveryList) error {
 // aggregated lists the core group, or all other groups, with their resources.
 func (g *registry) aggregated(core bool) *discoveryv2.APIGroupDiscoveryList {
 	list := &discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
-	for _, r := range g.ordered {
-		if (r.Group == "") != core || r.unannounced {
-			continue
-		}
-		i := slices.IndexFunc(list.Items, func(a discoveryv2.APIGroupDiscovery) bool { return a.Name == r.Group })
+	find := func(gv schema.GroupVersion) *discoveryv2.APIVersionDiscovery {
+		i := slices.IndexFunc(list.Items, func(a discoveryv2.APIGroupDiscovery) bool { return a.Name == gv.Group })
 		if i < 0 {
 			i = len(list.Items)
-			list.Items = append(list.Items, discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: r.Group}})
+			list.Items = append(list.Items, discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: gv.Group}})
 		}
 		group := &list.Items[i]
-		j := slices.IndexFunc(group.Versions, func(a discoveryv2.APIVersionDiscovery) bool { return a.Version == r.Version })
+		j := slices.IndexFunc(group.Versions, func(a discoveryv2.APIVersionDiscovery) bool { return a.Version == gv.Version })
 		if j < 0 {
 			j = len(group.Versions)
-			group.Versions = append(group.Versions, discoveryv2.APIVersionDiscovery{Version: r.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent})
+			group.Versions = append(group.Versions, discoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent})
 		}
-		if g.unavailable[schema.GroupVersion{Group: r.Group, Version: r.Version}] {
-			group.Versions[j].Freshness = discoveryv2.DiscoveryFreshnessStale
-			continue
+		return &group.Versions[j]
+	}
+	for _, r := range g.ordered {
+		if (r.Group == "") == core && !r.unannounced {
+			v := find(r.gvk().GroupVersion())
+			v.Resources = append(v.Resources, r.aggregated())
 		}
-		group.Versions[j].Resources = append(group.Versions[j].Resources, r.aggregated())
+	}
+	for _, gv := range g.unavailable {
+		if !core {
+			v := find(gv)
+			v.Freshness, v.Resources = discoveryv2.DiscoveryFreshnessStale, nil
+		}
 	}
 	return list
 }

@@ -83,6 +83,7 @@
 //   - Of a followed definition: conversion webhooks, scale, printer columns, and the checks of the schema. It
 //     is established in one update, where the real server makes two, and it makes no APIService of its own.
 //     Requests, watches and discovery follow a change at once, where the real server takes some seconds.
+//     Definitions and APIServices are served in JSON, and take no strategic merge patches.
 //   - Creation by update; subresources other than status. A write to /status changes only the
 //     status. On the real server, some built-in kinds also take labels and annotations from it.
 //   - managedFields before an object's first server-side apply. Until then the object keeps the

@@ -330,6 +330,65 @@ func TestDefinitionIsTakenAwayByItsConditions(t *testing.T) {
 	})
 }
 
+// A hook for all kinds gets those of definitions, too, in the version of the request.
+func TestHooksAndFaultsOfAFollowedKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []string
+		s, client := followed(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*unstructured.Unstructured]) error {
+			switch {
+			case a.Resource.Resource != "gizmos":
+			case a.Operation == "DELETE":
+				seen = append(seen, fmt.Sprint(a.Operation, " ", a.Old.GetAPIVersion()))
+			default:
+				seen = append(seen, fmt.Sprint(a.Operation, " ", a.Object.GetAPIVersion()))
+				a.Object.SetLabels(map[string]string{"hook": "v"})
+			}
+			return nil
+		}))
+		ctx := t.Context()
+		injected := s.Inject(reflectortest.Answer(500).On("list", "gizmos").Times(1)) // before there is the kind
+		require.NoError(t, s.Create(manifest(t, gizmosDefinition)))
+		_, err := client.Resource(gizmosV1).List(ctx, metav1.ListOptions{})
+		require.True(t, apierrors.IsInternalError(err), "%v", err)
+		require.Equal(t, 1, injected.Hits())
+		stable := client.Resource(gizmosV1).Namespace("default")
+		created, err := stable.Create(ctx, gizmo("v1", "a"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"hook": "v"}, created.GetLabels())
+		_, err = client.Resource(gizmosV1beta1).Namespace("default").Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"size":1}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		require.NoError(t, stable.Delete(ctx, "a", metav1.DeleteOptions{}))
+		require.Equal(t, []string{"CREATE example.com/v1", "UPDATE example.com/v1beta1", "DELETE example.com/v1"}, seen)
+	})
+}
+
+// Each version has its own schema: the defaults are those of the version that is read or written.
+func TestVersionsOfADefinitionHaveTheirOwnSchemas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := followed(t)
+		ctx := t.Context()
+		crd := manifest(t, gizmosDefinition)
+		versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		require.NoError(t, err)
+		for i, fallback := range []string{"old", "new"} {
+			schema := manifest(t, `{type: object, properties: {spec: {type: object, default: {}, properties: {`+fallback+`: {type: string, default: x}}}}}`).Object
+			require.NoError(t, unstructured.SetNestedMap(versions[i].(map[string]any), schema, "schema", "openAPIV3Schema"))
+			require.NoError(t, unstructured.SetNestedSlice(versions[i].(map[string]any), []any{map[string]any{"jsonPath": ".spec." + fallback}}, "selectableFields"))
+		}
+		require.NoError(t, unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"))
+		require.NoError(t, s.Create(crd))
+		require.NoError(t, s.Create(gizmo("v1beta1", "a")))
+		list, err := client.Resource(gizmosV1beta1).List(ctx, metav1.ListOptions{FieldSelector: "spec.old=x"})
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"old": "x"}, list.Items[0].Object["spec"])
+		list, err = client.Resource(gizmosV1).List(ctx, metav1.ListOptions{FieldSelector: "spec.new=x"})
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"old": "x", "new": "x"}, list.Items[0].Object["spec"])
+		_, err = client.Resource(gizmosV1).List(ctx, metav1.ListOptions{FieldSelector: "spec.old=x"})
+		require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	})
+}
+
 func TestConflictingNamesAreNotAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, client := followed(t)

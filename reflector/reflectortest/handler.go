@@ -2,6 +2,7 @@ package reflectortest
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +48,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve finds the target of the request and answers it.
 func (c *call) serve() error {
 	g := c.server.registry()
-	if len(g.unavailable) > 0 && g.unavailable[c.groupVersion()] {
+	if len(g.unavailable) > 0 && slices.Contains(g.unavailable, c.groupVersion()) {
 		return errUnavailable
 	}
 	if c.Verb == "" {

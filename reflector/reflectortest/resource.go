@@ -68,6 +68,8 @@ type resource struct {
 	converter     managedfields.TypeConverter            // of a kind that is not built in; made at its first use
 	history       *history
 
+	definitions bool // the objects are definitions that the server follows
+
 	// The fields below are those of a kind whose definition the server follows, and zero for others.
 	defined     *defined
 	ended       <-chan struct{} // closed when the watches have to end
@@ -120,7 +122,7 @@ type registry struct {
 
 	// The fields below are of the definitions.
 	owners      map[reference]*kind
-	unavailable map[schema.GroupVersion]bool // by an APIService
+	unavailable []schema.GroupVersion // by their APIService
 }
 
 func newRegistry(custom []Resource) (*registry, error) {

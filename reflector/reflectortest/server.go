@@ -87,6 +87,7 @@ func NewServer(opts ...Option) (*Server, error) {
 	s.registered.Store(registry)
 	if o.definitions {
 		s.definitions.init(registry)
+		s.registered.Store(registry.with(nil, nil))
 	}
 	if err := s.resolveAdmissions(); err != nil {
 		return nil, err

@@ -149,7 +149,7 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 	if res.tracksGeneration {
 		obj.SetGeneration(1)
 	}
-	if res.isDefinitions() {
+	if res.definitions {
 		completeDefinition(obj)
 	}
 	if err := res.validate(obj, nil); err != nil {
@@ -370,7 +370,7 @@ func (res *resource) prepareUpdate(obj, old object) error {
 	if old.GetDeletionTimestamp() != nil {
 		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}
-	if res.isDefinitions() {
+	if res.definitions {
 		completeDefinition(obj)
 	}
 	if old.GetDeletionGracePeriodSeconds() != nil && obj.GetDeletionGracePeriodSeconds() == nil {
@@ -391,7 +391,7 @@ func (res *resource) validate(obj, old object) error {
 		kind.Group = "" // the real server names the core group for both groups of Events
 	}
 	errs = append(errs, res.validateMetadata(obj)...)
-	if res.isDefinitions() {
+	if res.definitions {
 		errs = append(errs, validateDefinition(obj, old)...)
 	}
 	if old != nil {

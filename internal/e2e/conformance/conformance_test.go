@@ -38,7 +38,8 @@ func TestTables(t *testing.T) {
 
 	conformance.InstallWidgets(t, config(t))
 	conformance.Run(t, config, conformance.Options{
-		Widgets: true,
+		Widgets:     true,
+		Definitions: true,
 		// All, and not only what is before the version; and not only in etcd, as kube-apiserver would serve a watch from its own memory.
 		Compact: func(t *testing.T, _ string) { require.NoError(t, server.Forget(t.Context())) },
 	})

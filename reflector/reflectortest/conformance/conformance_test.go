@@ -35,14 +35,15 @@ func TestOnPort(t *testing.T) {
 }
 
 func run(t *testing.T, opts ...reflectortest.Option) {
-	opts = append(opts, reflectortest.WithDefaults(), reflectortest.WithResource(conformance.Widget), reflectortest.WithDefinition(conformance.Gadgets, nil))
+	opts = append(opts, reflectortest.WithDefaults(), reflectortest.WithCustomResourceDefinitions(), reflectortest.WithResource(conformance.Widget), reflectortest.WithDefinition(conformance.Gadgets, nil))
 	var servers sync.Map // by the name of the table's test
 	conformance.Run(t, func(t *testing.T) *rest.Config {
 		s := reflectortest.Start(t, opts...)
 		servers.Store(t.Name(), s)
 		return s.Config()
 	}, conformance.Options{
-		Widgets: true,
+		Widgets:     true,
+		Definitions: true,
 		Compact: func(t *testing.T, version string) {
 			v, err := strconv.ParseUint(version, 10, 64)
 			require.NoError(t, err)

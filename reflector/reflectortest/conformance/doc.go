@@ -17,6 +17,7 @@
 // has all of its elements. "$name" keeps a value under a name, or compares with
 // the one kept. $ns is a namespace of the table's own.
 //
+//	UNTIL GET /apis/example.com/v1/things 404              repeats a request until the answer is the expected one
 //	HEADER ETag: $etag                                     compares or keeps a header of the answer
 //	WATCH w /api/v1/namespaces/$ns/configmaps?watch=1      opens a watch
 //	EVENT w {"type":"ADDED"}                               takes its next event

@@ -4,11 +4,13 @@ import (
 	"embed"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
@@ -28,24 +30,27 @@ type Options struct {
 	Sharding bool
 	// Widgets says that the kinds of Widget and Gadgets are served.
 	Widgets bool
+	// Definitions says that the server follows CustomResourceDefinitions.
+	Definitions bool
 }
 
 // Run runs every table against the server that config reaches. It is called for
 // each table, with the table's own t, so that a double can be a new one each
-// time. Tables run in parallel, but for those that compact: they come last, for
-// they take the past from the others on a server that all share.
+// time. Tables run in parallel, but for those that compact or change what the server serves: they
+// come last, for they take the past, or the order of discovery, from the others on a server that all
+// share.
 func Run(t *testing.T, config func(*testing.T) *rest.Config, options Options) {
 	t.Helper()
 	files, err := fs.Glob(tables, "testdata/*.txt")
 	require.NoError(t, err)
-	compacting := map[string]string{}
+	alone := map[string]string{}
 	t.Run("tables", func(t *testing.T) {
 		for _, file := range files {
 			content, err := tables.ReadFile(file)
 			require.NoError(t, err)
 			name, script := strings.TrimSuffix(path.Base(file), ".txt"), string(content)
-			if strings.Contains(script, "\nCOMPACT\n") {
-				compacting[name] = script
+			if strings.Contains(script, "\nCOMPACT\n") || name == "definitions" {
+				alone[name] = script
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
@@ -64,9 +69,12 @@ func Run(t *testing.T, config func(*testing.T) *rest.Config, options Options) {
 			protobufAgreesWithJSON(t, config(t))
 		})
 	})
-	for name, script := range compacting {
+	for name, script := range alone {
 		t.Run(name, func(t *testing.T) {
-			if options.Compact == nil {
+			switch {
+			case name == "definitions" && !options.Definitions:
+				t.Skip("the server does not follow definitions")
+			case name != "definitions" && options.Compact == nil:
 				t.Skip("the server cannot be compacted")
 			}
 			newRunner(t, config(t), options).run(script)
@@ -122,6 +130,8 @@ func (r *runner) run(script string) {
 			target, body, _ := strings.Cut(rest, " ")
 			last = r.do(word, r.values.expand(target), header, r.values.expand(body))
 			header = http.Header{}
+		case word == "UNTIL":
+			last = r.until(where, rest)
 		case isCode(word):
 			require.NotNil(r.t, last, where)
 			require.Equal(r.t, word, itoa(last.code), "%s\nbody: %s", where, last.body)
@@ -136,6 +146,31 @@ func (r *runner) run(script string) {
 			header = http.Header{}
 		}
 	}
+}
+
+// until repeats a request without a body, and returns the expected answer. It keeps no values of the
+// others.
+func (r *runner) until(where, line string) *answer {
+	r.t.Helper()
+	method, line, _ := strings.Cut(line, " ")
+	target, line, _ := strings.Cut(line, " ")
+	code, body, _ := strings.Cut(line, " ")
+	target = r.values.expand(target)
+	var last *answer
+	for deadline := time.Now().Add(2 * patience); ; {
+		last = r.do(method, target, nil, "")
+		kept := maps.Clone(r.values)
+		if code == itoa(last.code) && (body == "" || kept.match(body, last.body) == nil) {
+			r.values = kept
+			return last
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	require.FailNow(r.t, where, "the last answer: %d %s", last.code, last.body)
+	return nil
 }
 
 func (r *runner) command(where, word, rest string, header http.Header) {
