@@ -141,7 +141,7 @@ func remove(t *testing.T, c *Collection[*thing], o *thing) { require.NoError(t, 
 
 // recreated puts one object under the key of another in one commit.
 func recreated(t *testing.T, c *Collection[*thing], old, o *thing) {
-	batch, _ := decorate.Begin[*thing](c, false)
+	batch, _ := decorate.BeginWatch[*thing](c)
 	require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Deletion, Object: old, FinalStateKnown: true}))
 	require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: o}))
 	require.NoError(t, batch.Commit(""))

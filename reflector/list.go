@@ -131,7 +131,7 @@ func (s *staging[T]) discard() {
 // begin returns the batch, and creates it if necessary.
 func (s *staging[T]) begin() store.Batch[T] {
 	if s.batch == nil {
-		s.batch, _ = decorate.Begin(s.to, true)
+		s.batch, _ = decorate.BeginList(s.to)
 	}
 	return s.batch
 }

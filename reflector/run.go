@@ -56,7 +56,7 @@ func (r *run[T]) loop(ctx context.Context) error {
 	r.alarm = time.NewTimer(0)
 	defer r.alarm.Stop()
 	r.rejections = flowcontrol.NewTokenBucketPassiveRateLimiter(1, reportBurst)
-	r.batch, r.batching = decorate.Begin(r.store, false)
+	r.batch, r.batching = decorate.BeginWatch(r.store)
 	version := r.store.ResourceVersion()
 	r.staging.to = r.store
 	defer r.staging.discard()
