@@ -32,7 +32,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 		return r.failed(ctx, protocol.OpStore, a.Version, r.staging.over)
 	case a.Next == "":
 		r.enter(Listing)
-		r.observing.beginList(r.name, false)
+		r.observing.beginList(r.name)
 		r.noteConsistent(a)
 		r.evidence.reset()
 	}
