@@ -42,7 +42,7 @@ func TestStalledHandlerLeavesFewEventsUnmerged(t *testing.T) {
 			c := synced(t, WithCompaction(KeepLatest))
 			require.NoError(t, c.Update(at("a", "u", 2)))
 			defer take(t, c).Done()
-			batch, _ := decorate.Begin[*thing](c, false)
+			batch, _ := decorate.BeginWatch[*thing](c)
 			for i := 0; i < 20*most; {
 				for range perCommit {
 					w := store.Write[*thing]{Type: store.Modification, Object: at(fmt.Sprint(i%objects), "u", i+3)}

@@ -113,7 +113,7 @@
 //	keys := eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil },
 //		eventqueue.WithBackoff(5*time.Millisecond, 5*time.Minute))
 //	...
-//	eventqueue.Add(keys, owner, !event.Initial) // for each event of a related object
+//	eventqueue.Add(keys, owner) // for each event of a related object, or AddResync if it is Initial
 //	...
 //	keys.Process(ctx, 4, func(ctx context.Context, queue *eventqueue.Queue[store.Key]) error {
 //		result, err := reconcile(ctx, queue.Key())
@@ -134,7 +134,7 @@
 //	ShutDownWithDrain          Drain, then Close
 //	metrics                    Stats and WithObserver
 //
-// Live keys come before the others. A live key has an event of origin Watch, and any other key an
+// Live keys come before those of [AddResync]. A live key has an event of origin Watch, and any other key an
 // event of origin Resync. A failed key keeps its priority. A live key without a delay ends a back-off
 // early, but only once (queue-E11): client-go's Add does that each time, so a handler that writes what
 // it fails on is called again at once, for ever. In client-go, a delayed addition comes in addition
@@ -172,10 +172,10 @@
 //   - How does the event reach a consumer that may sleep? The comment above [Collection] in
 //     collection.go explains the way with its costs, and enqueueLocked in the same file makes the
 //     event wait for its key.
-//   - How does a consumer take a queue, and how does it give it back? take.go, from takeLocked to
-//     settleLocked; queue.go has what a consumer holds.
-//   - How does a handler run, and what is its failure? process.go
-//   - When is it a key's turn, and how is it delayed? order.go
+//   - How does a consumer take a queue, and how does it give it back? take.go, from takeLocked, which asks
+//     nextLocked for the key whose turn it is, to settleLocked; queue.go has what a consumer holds.
+//   - How does a handler run, event by event, and what is its failure? process.go
+//   - Where does a key wait for its turn, and how is it delayed? order.go
 //   - What is kept, and what is merged? merge.go
 //   - What is going on, what is left, and when is everything done? stats.go
 //

@@ -235,8 +235,8 @@ func ExampleCollection_KeepIf() {
 // A work queue of keys. A requeued key comes later; a live key comes first.
 func ExampleAdd() {
 	keys := eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil })
-	eventqueue.Add(keys, store.Key{Name: "listed"}, false)
-	eventqueue.Add(keys, store.Key{Name: "changed"}, true)
+	eventqueue.AddResync(keys, store.Key{Name: "listed"})
+	eventqueue.Add(keys, store.Key{Name: "changed"})
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

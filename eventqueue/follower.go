@@ -78,16 +78,17 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	case len(commit.Changes) > maxPart:
 		f.commitParts(*commit, keepIf, make([]arrival[T], 0, maxPart))
 	case keepIf != nil || f.filter != nil || len(commit.Changes) == 0:
-		f.queue(f.appendEvents(nil, commit), keepIf, commit.Synced, buffered)
+		f.passOn(f.appendEvents(nil, commit), keepIf, commit.Synced, buffered)
 	default:
-		// All collections without predicates share the events of the commit.
+		// All collections without predicates share the events of the commit. Shared holds a pointer, because a
+		// slice in an any would be one more allocation.
 		first, ok := commit.Shared.(*arrival[T])
 		if !ok {
 			all := f.appendEvents(make([]arrival[T], 0, len(commit.Changes)), commit)
 			first = &all[0]
 			first.all, commit.Shared = all, first
 		}
-		f.queue(first.all, nil, commit.Synced, buffered)
+		f.passOn(first.all, nil, commit.Synced, buffered)
 	}
 }
 
@@ -100,10 +101,11 @@ func (f *follower[T]) commitParts(commit store.Commit[T], keepIf *func(Event[T])
 		commit.Changes = commit.Changes[maxPart:]
 		defer f.commitParts(commit, keepIf, memory) // also if the predicate of KeepIf ends the goroutine
 	}
-	f.queue(f.appendEvents(memory[:0], &part), keepIf, part.Synced, atOnce)
+	f.passOn(f.appendEvents(memory[:0], &part), keepIf, part.Synced, atOnce)
 }
 
-// appendEvents appends the events of a commit, for a consumer that acknowledged everything before it.
+// appendEvents appends the events of a commit, with the Prior of the cache. When an event waits, merge.go
+// adapts that to what the consumer acknowledged.
 func (f *follower[T]) appendEvents(all []arrival[T], commit *store.Commit[T]) []arrival[T] {
 	came := now()
 	for i := range commit.Changes {
@@ -129,14 +131,14 @@ func (f *follower[T]) appendEvents(all []arrival[T], commit *store.Commit[T]) []
 	return all
 }
 
-// queue asks the predicate of KeepIf, if there is one, about each event of a commit. It then leaves the
-// events in the buffer, or makes them wait for their keys.
-func (f *follower[T]) queue(all []arrival[T], keepIf *func(Event[T]) bool, synced bool, by route) {
+// passOn asks the predicate of KeepIf, if there is one, about each event of a commit, and then passes the
+// events to bufferOrQueue. synced says that the cache had its first list.
+func (f *follower[T]) passOn(all []arrival[T], keepIf *func(Event[T]) bool, synced bool, by route) {
 	c := f.collection
-	synced = synced && !f.listed
-	f.listed = f.listed || synced
+	becameSynced := synced && !f.listed
+	f.listed = f.listed || becameSynced
 	if keepIf != nil {
-		defer f.enqueue(all, synced, by) // also if the predicate ends the goroutine
+		defer f.bufferOrQueue(all, becameSynced, by) // also if the predicate ends the goroutine
 		for i := range all {
 			if c.IsClosed() {
 				return // the predicate may close the collection
@@ -145,15 +147,16 @@ func (f *follower[T]) queue(all []arrival[T], keepIf *func(Event[T]) bool, synce
 		}
 		return
 	}
-	f.enqueue(all, synced, by)
+	f.bufferOrQueue(all, becameSynced, by)
 }
 
-func (f *follower[T]) enqueue(all []arrival[T], synced bool, by route) {
+// bufferOrQueue leaves events in the buffer, or makes them wait for their keys.
+func (f *follower[T]) bufferOrQueue(all []arrival[T], becameSynced bool, by route) {
 	c := f.collection
-	if !synced && (len(all) == 0 || by == buffered && c.tryBuffer(all)) {
+	if !becameSynced && (len(all) == 0 || by == buffered && c.tryBuffer(all)) {
 		return
 	}
-	c.lock()
+	c.lockAndQueue()
 	defer c.mu.Unlock()
 	for i := range all {
 		if c.IsClosed() {
@@ -161,7 +164,7 @@ func (f *follower[T]) enqueue(all []arrival[T], synced bool, by route) {
 		}
 		c.enqueueLocked(&all[i])
 	}
-	if synced && !c.IsClosed() {
+	if becameSynced && !c.IsClosed() {
 		c.markListedLocked()
 	}
 	c.signalLocked()
@@ -188,7 +191,7 @@ func (c *Collection[T]) tryBuffer(all []arrival[T]) bool {
 	}
 	b.append(all)
 	if c.bypass.Load() > 0 { // since the check above; Close counts too
-		c.lock()
+		c.lockAndQueue()
 		c.mu.Unlock()
 	}
 	if c.sleeping.Load() > 0 {
@@ -202,7 +205,7 @@ func (c *Collection[T]) tryBuffer(all []arrival[T]) bool {
 // buffer holds events that the collection has not queued yet, in the order in which they came. A
 // writer only leaves pointers in it, so that it does not wait for consumers and does not load the
 // key states of many handlers into the CPU's caches. A goroutine that locks the collection queues
-// these events first: see Collection.lock. Consumers thus see the same state as if the writer had
+// these events first: see Collection.lockAndQueue. Consumers thus see the same state as if the writer had
 // queued the events itself.
 //
 // The lock of the cache's writer guards the writing end, and Collection.mu the reading end.

@@ -78,7 +78,7 @@ func collect(q *Queue[*thing]) []Event[*thing] {
 
 // tryTake takes a queue, or returns nil if none is ready.
 func tryTake[T any](c *Collection[T]) (*Queue[T], error) {
-	c.lock()
+	c.lockAndQueue()
 	defer c.mu.Unlock()
 	if c.IsClosed() {
 		return nil, ErrClosed
@@ -88,7 +88,7 @@ func tryTake[T any](c *Collection[T]) (*Queue[T], error) {
 		return nil, nil
 	}
 	q := new(Queue[T])
-	c.deliverLocked(k, q)
+	c.handOutLocked(k, q)
 	return q, nil
 }
 
@@ -111,7 +111,7 @@ func nothingReady(t *testing.T, c *Collection[*thing]) {
 
 // releaseAll ends every back-off.
 func releaseAll[T any](c *Collection[T]) {
-	c.lock()
+	c.lockAndQueue()
 	for _, l := range c.delayed {
 		l.due, l.backoffEnd = now(), now()
 	}
@@ -141,7 +141,7 @@ func remove(t *testing.T, c *Collection[*thing], o *thing) { require.NoError(t, 
 
 // recreated puts one object under the key of another in one commit.
 func recreated(t *testing.T, c *Collection[*thing], old, o *thing) {
-	batch, _ := decorate.Begin[*thing](c, false)
+	batch, _ := decorate.BeginWatch[*thing](c)
 	require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Deletion, Object: old, FinalStateKnown: true}))
 	require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: o}))
 	require.NoError(t, batch.Commit(""))

@@ -57,8 +57,8 @@ const (
 )
 
 // WithCompaction selects the events that the collection keeps. The default is [KeepLatest].
-func WithCompaction(c Compaction) Option {
-	return optionFunc(func(o *options) { o.compaction = c })
+func WithCompaction(policy Compaction) Option {
+	return optionFunc(func(o *options) { o.compaction = policy })
 }
 
 // KeepIf hands over the events for which keep returns true one by one. The collection merges all
@@ -87,18 +87,18 @@ func (c *Collection[T]) policy() Compaction {
 // mostMerged is the largest number of merged events of a key: see [KeepLatest].
 const mostMerged = 3
 
-// add adds an event to the waiting events of its key. It returns the events, oldest first, and the
-// number of tried incarnations that it dropped. It may change the elements of waiting.
-func add[T any](c Compaction, waiting []record[T], next record[T]) (events []record[T], dropped int) {
+// mergeNext merges an event with the waiting events of its key, or adds it to them. It returns the events,
+// oldest first, and the number of tried incarnations that it dropped. It may change the elements of waiting.
+func mergeNext[T any](policy Compaction, waiting []record[T], next record[T]) (events []record[T], dropped int) {
 	if next.Origin == Resync && len(waiting) > 0 {
 		// The waiting events hand the object out anyway. A deleted object must not come back.
 		return waiting, 0
 	}
-	if c == KeepAll {
+	if policy == KeepAll {
 		return append(waiting, next), 0
 	}
 	// A selected event ends the merging before it, so only the events behind the last one can merge:
-	// the time of add does not grow with the number of selected events.
+	// the time of mergeNext does not grow with the number of selected events.
 	begin := len(waiting)
 	for begin > 0 && !waiting[begin-1].selected {
 		begin--

@@ -32,10 +32,6 @@ func WithBackoff(base, limit time.Duration) Option {
 	})
 }
 
-// share is the interval of the second ring: while both rings have keys, one turn in share goes to
-// the keys without live events.
-const share = 8
-
 func (c *Collection[T]) emptyRings() {
 	for i := range c.ready {
 		ring := &c.ready[i]
@@ -67,37 +63,6 @@ func (c *Collection[T]) reclassLocked(k *keyState[T]) {
 		k.unlink()
 		k.link(ring, ring)
 	}
-}
-
-// nextLocked returns the key whose turn it is, or nil.
-func (c *Collection[T]) nextLocked() *keyState[T] {
-	first, second := c.firstFreeLocked(&c.ready[0]), c.firstFreeLocked(&c.ready[1])
-	switch {
-	case second == nil:
-		return first
-	case first == nil || c.turns == share-1:
-		c.turns = 0
-		return second
-	default:
-		c.turns++
-		return first
-	}
-}
-
-// firstFreeLocked returns the first key of a ring that is not out, or nil. It removes the keys
-// before it from the ring until they are back. Each key is thus passed over once, however many are
-// out.
-func (c *Collection[T]) firstFreeLocked(ring *turn[T]) *keyState[T] {
-	for ring.next != ring {
-		k := ring.next.key
-		if k.out == nil {
-			return k
-		}
-		c.passes++
-		k.unlink()
-		k.turn.ring, k.turn.passed = ring, c.passes+1
-	}
-	return nil
 }
 
 // returnLocked gives a key that is back its turn, if the turn came while the key was out. The key
@@ -152,34 +117,35 @@ func (k *keyState[T]) unlink() {
 }
 
 // Add queues a key in a collection of keys, which is a work queue; the package documentation shows one.
-// The event is a Modification, of origin [Watch] if the key is live, which means that something has
-// changed, and of origin [Resync] otherwise. Live keys come first. Add is a function, because a method
-// would exist for collections of objects too, where an event needs an object and its prior state.
+// The key is live, which means that something has changed: it comes before those of [AddResync]. The event
+// is a Modification of origin [Watch]. Add is a function, because a method would exist for collections of
+// objects too, where an event needs an object and its prior state.
 //
-// A key waits once, and it is live if one of the calls says so. A key that is out waits until its queue
-// is settled. While the key is in back-off, a live key ends the back-off early, but only once
-// (queue-E11), and one that is not live waits for its end. Add does not write to the collection's
-// cache, and does nothing after [Collection.Close].
-func Add(c *Collection[store.Key], key store.Key, live bool) { addKey(c, key, 0, live) }
+// A key waits once. A key that is out waits until its queue is settled. While the key is in back-off, Add
+// ends the back-off early, but only once (queue-E11). Add does not write to the collection's cache, and
+// does nothing after [Collection.Close].
+func Add(c *Collection[store.Key], key store.Key) { addKey(c, key, 0, Watch) }
+
+// AddResync is [Add] for a key of which nothing is known to have changed, such as that of an object of a
+// first list or of a resync. Its event has origin [Resync], and it waits for the end of a back-off. A key
+// that is live stays live.
+func AddResync(c *Collection[store.Key], key store.Key) { addKey(c, key, 0, Resync) }
 
 // AddAfter queues a key when a delay is over, as [Add] does at once. The key is live, so that it is not
 // late because many keys of a first list wait. If the key waits already, the earliest end of all
 // delays counts. A delay that is over before the key's back-off ends the back-off, as a live key does.
 func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration) {
-	addKey(c, key, delay, true)
+	addKey(c, key, delay, Watch)
 }
 
-// addKey implements Add and AddAfter.
-func addKey(c *Collection[store.Key], key store.Key, delay time.Duration, live bool) {
-	c.lock()
+// addKey implements Add, AddResync and AddAfter. A key of origin Watch is live.
+func addKey(c *Collection[store.Key], key store.Key, delay time.Duration, origin Origin) {
+	c.lockAndQueue()
 	defer c.mu.Unlock()
 	if c.IsClosed() {
 		return
 	}
-	origin := Resync
-	if live {
-		origin = Watch
-	}
+	live := origin == Watch
 	k, due := c.stateLocked(key), now()+min(max(delay, 0), maxDelay)
 	b := &k.waiting
 	if !k.waits() {
@@ -302,7 +268,7 @@ func (c *Collection[T]) setTimerLocked() {
 
 // release makes the keys ready that are due.
 func (c *Collection[T]) release() {
-	c.lock()
+	c.lockAndQueue()
 	defer c.mu.Unlock()
 	over := now()
 	for len(c.delayed) > 0 && c.delayed[0].due <= over {

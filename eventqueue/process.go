@@ -25,7 +25,12 @@ import (
 // The function fn gets ctx. Process never calls it concurrently for one key. It may call every
 // method of the collection except [Collection.Drain], which would wait for fn's own return.
 func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
-	c.process(ctx, workers, newQueues, fn, report)
+	var running sync.WaitGroup
+	defer running.Wait()
+	work := c.worker(ctx, &running, newQueues, fn, report)
+	for range max(workers, 1) {
+		running.Go(work)
+	}
 }
 
 // ProcessEach is [Collection.Process] for a handler of single events. It calls fn as [Queue.Each]
@@ -33,17 +38,23 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 // in the caller's goroutine: if fn calls [runtime.Goexit], another worker continues, and the
 // caller's goroutine ends when ctx has ended.
 func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(context.Context, Event[T]) error, report func(context.Context, *HandlerError)) {
-	c.process(ctx, workers, oneQueue, func(ctx context.Context, q *Queue[T]) error {
-		return q.Each(ctx, func(event Event[T]) error { return fn(ctx, event) })
-	}, report)
-}
-
-// process implements Process. With one queue, fn keeps none, and a single worker runs in the caller's
-// goroutine.
-func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	var running sync.WaitGroup
 	defer running.Wait() // also after Goexit
-	var work func()
+	work := c.worker(ctx, &running, oneQueue, func(ctx context.Context, q *Queue[T]) error {
+		return q.Each(ctx, func(event Event[T]) error { return fn(ctx, event) })
+	}, report)
+	if workers <= 1 {
+		work()
+		return
+	}
+	for range workers {
+		running.Go(work)
+	}
+}
+
+// worker returns the work of one goroutine of Process, which calls fn until ctx ends or the collection is
+// closed. All goroutines that it starts are counted in running.
+func (c *Collection[T]) worker(ctx context.Context, running *sync.WaitGroup, in memory, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) (work func()) {
 	work = func() {
 		returned := false
 		defer func() {
@@ -72,17 +83,11 @@ func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn 
 		}
 		returned = true
 	}
-	if in == oneQueue && workers <= 1 {
-		work()
-		return
-	}
-	for range max(workers, 1) {
-		running.Go(work)
-	}
+	return work
 }
 
 // handle calls fn, reports its failure and settles the queue, except after a success: then the end of
-// the loop's body in deliver acknowledges it. The last two steps are deferred, because fn and report may
+// the loop's body in runBody acknowledges it. The last two steps are deferred, because fn and report may
 // end the goroutine by runtime.Goexit.
 func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	var err error
@@ -111,6 +116,44 @@ func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T
 	}()
 	q.try(&err, func() error { return fn(ctx, q) })
 }
+
+// Each calls fn for each event, oldest first, and acknowledges the event when fn returns nil. It
+// stops at the first error and returns it. Pass that error to Fail, or return it from a handler:
+// the failed event then comes again with the later ones. If the error is [Permanent], only the
+// later events come again.
+//
+// Each checks between two events whether ctx has ended or the collection is closed. It then stops
+// and returns the cause of ctx, or [ErrClosed]. If a handler returns an error after Each completed
+// all events, that error acknowledges the queue, as Fail does.
+func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
+	q.each = max(q.each, begun)
+	for int(q.acknowledged) < len(q.events) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if q.collection.IsClosed() {
+			return ErrClosed
+		}
+		if err := fn(q.events[q.acknowledged].handOver()); err != nil {
+			if IsPermanent(err) {
+				q.acknowledged++
+				q.each = gaveUpOne
+			}
+			return err
+		}
+		q.acknowledged++
+	}
+	return nil
+}
+
+// progress is the state of the handover of single events of a queue.
+type progress uint8
+
+const (
+	notBegun progress = iota
+	begun
+	gaveUpOne // Each ended with a Permanent error and acknowledged that event
+)
 
 // try calls fn and stores its error. A panic of fn is an error, and so is runtime.Goexit, which still
 // ends the goroutine.

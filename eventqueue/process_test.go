@@ -217,7 +217,7 @@ func TestPermanentErrorStaysPermanentHoweverItsReportEnds(t *testing.T) {
 					return Permanent(errNo)
 				}, func(*HandlerError) { end() })
 				defer stop()
-				Add(c, store.Key{Name: "a"}, true)
+				Add(c, store.Key{Name: "a"})
 				pass(time.Hour)
 				assert.Equal(t, 1, calls)
 				assert.EqualValues(t, 1, c.Stats().GivenUp)

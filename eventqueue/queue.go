@@ -1,7 +1,6 @@
 package eventqueue
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -30,12 +29,12 @@ const (
 type Origin = store.Origin
 
 const (
-	// Watch is the origin of a change that the API server reported as it happened.
+	// Watch is the origin of a change as it happened, and of a key of [Add] or [AddAfter].
 	Watch = store.Watch
 	// List is the origin of a change that a list revealed: the first objects, and the changes that
 	// the watch missed before a relist.
 	List = store.List
-	// Resync is the origin of an event that [Collection.Resync] queued.
+	// Resync is the origin of an event that [Collection.Resync] queued, and of a key of [AddResync].
 	Resync = store.Resync
 )
 
@@ -145,7 +144,8 @@ type Queue[T any] struct {
 	// each is the progress of Each or of a loop over single events.
 	each progress
 
-	// until is the end that Hold was given, or nil. held is true once the handler has returned.
+	// until is the end that Hold was given, or nil. held is true if the handler returned nil after Hold:
+	// Process then settles the queue at that end.
 	until <-chan struct{}
 	held  bool
 	// retryIn is the back-off after a failure, if Process reported it; else 0.
@@ -225,44 +225,6 @@ func (q *Queue[T]) Hold(until <-chan struct{}) {
 	}
 	q.until = until
 }
-
-// Each calls fn for each event, oldest first, and acknowledges the event when fn returns nil. It
-// stops at the first error and returns it. Pass that error to Fail, or return it from a handler:
-// the failed event then comes again with the later ones. If the error is [Permanent], only the
-// later events come again.
-//
-// Each checks between two events whether ctx has ended or the collection is closed. It then stops
-// and returns the cause of ctx, or [ErrClosed]. If a handler returns an error after Each completed
-// all events, that error acknowledges the queue, as Fail does.
-func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
-	q.each = max(q.each, begun)
-	for int(q.acknowledged) < len(q.events) {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if q.collection.IsClosed() {
-			return ErrClosed
-		}
-		if err := fn(q.events[q.acknowledged].handOver()); err != nil {
-			if IsPermanent(err) {
-				q.acknowledged++
-				q.each = gaveUpOne
-			}
-			return err
-		}
-		q.acknowledged++
-	}
-	return nil
-}
-
-// progress is the state of the handover of single events of a queue.
-type progress uint8
-
-const (
-	notBegun progress = iota
-	begun
-	gaveUpOne // Each ended with a Permanent error and acknowledged that event
-)
 
 // handedOverWhole reports whether the holder read no single event. The holder may then have acted
 // on the object by its key.

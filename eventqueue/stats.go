@@ -48,7 +48,7 @@ type Stats struct {
 
 // Stats returns the collection's statistics. It visits each key that waits or is out.
 func (c *Collection[T]) Stats() Stats {
-	c.lock()
+	c.lockAndQueue()
 	defer c.mu.Unlock()
 	s := c.counters
 	s.Keys, s.Delayed = len(c.keys), len(c.delayed)
@@ -82,7 +82,7 @@ type Pending struct {
 // Pending returns at most limit keys with unacknowledged events, oldest first. It visits each key.
 // It is meant for diagnosis, not for every event.
 func (c *Collection[T]) Pending(limit int) []Pending {
-	c.lock()
+	c.lockAndQueue()
 	defer c.mu.Unlock()
 	var all []Pending
 	at := now()
@@ -220,7 +220,7 @@ func (c *Collection[T]) initialSettledLocked() {
 func (c *Collection[T]) Drain(ctx context.Context) error {
 	c.bypass.Add(1) // before lock, so that later commits buffer nothing
 	defer c.bypass.Add(-1)
-	c.lock()
+	c.lockAndQueue()
 	defer c.mu.Unlock()
 	for !c.idleLocked() {
 		if c.idle == nil {
@@ -251,7 +251,7 @@ func (c *Collection[T]) wakeDrainersLocked() {
 // none. Keys that only [AddAfter] delays do not count. Call it when the writer and the consumers have
 // ended; [Collection.Drain] returns the same, but waits for consumers first.
 func (c *Collection[T]) Left(cause error) error {
-	c.lock()
+	c.lockAndQueue()
 	defer c.mu.Unlock()
 	return c.leftLocked(cause)
 }

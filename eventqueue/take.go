@@ -14,7 +14,7 @@ import (
 // the collection is closed. Otherwise it returns the cause of ctx once ctx has ended.
 func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 	q := new(Queue[T])
-	if err := c.take(ctx, q, isSilent); err != nil {
+	if err := c.take(ctx, q, endWakesNone); err != nil {
 		return nil, err
 	}
 	return q, nil
@@ -63,7 +63,7 @@ func (c *Collection[T]) deliverAll(ctx context.Context, in memory) iter.Seq[*Que
 	return func(yield func(*Queue[T]) bool) {
 		defer context.AfterFunc(ctx, c.wakeAll)()
 		q := new(Queue[T])
-		for c.take(ctx, q, wakesEach) == nil && q.deliver(yield) {
+		for c.take(ctx, q, endWakesAll) == nil && q.runBody(yield) {
 			if in == oneQueue {
 				*q = Queue[T]{} // settled: the collection does not know it any more
 			} else {
@@ -73,8 +73,8 @@ func (c *Collection[T]) deliverAll(ctx context.Context, in memory) iter.Seq[*Que
 	}
 }
 
-// deliver runs a loop's body on a queue, settles the queue, and reports whether the loop goes on.
-func (q *Queue[T]) deliver(yield func(*Queue[T]) bool) (more bool) {
+// runBody runs a loop's body on a queue, settles the queue, and reports whether the loop goes on.
+func (q *Queue[T]) runBody(yield func(*Queue[T]) bool) (more bool) {
 	returned := false
 	// Without recover: the panic goes on, with its stack.
 	defer func() {
@@ -92,17 +92,17 @@ func (q *Queue[T]) deliver(yield func(*Queue[T]) bool) (more bool) {
 	return more
 }
 
-// atEnd says whether the end of a consumer's context calls wakeAll already.
+// atEnd says whether the end of a consumer's context wakes consumers yet.
 type atEnd bool
 
 const (
-	isSilent  atEnd = false
-	wakesEach atEnd = true
+	endWakesNone atEnd = false // takeLocked changes that before the consumer sleeps
+	endWakesAll  atEnd = true  // it calls wakeAll
 )
 
 // take waits for a queue and fills an empty one.
 func (c *Collection[T]) take(ctx context.Context, q *Queue[T], end atEnd) error {
-	c.lock()
+	c.lockAndQueue()
 	err := c.takeLocked(ctx, q, end)
 	c.mu.Unlock()
 	if err == nil && c.observer != nil {
@@ -125,15 +125,15 @@ func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], end atEnd) 
 			return context.Cause(ctx)
 		}
 		if k := c.nextLocked(); k != nil {
-			c.deliverLocked(k, q)
+			c.handOutLocked(k, q)
 			return nil
 		}
 		switch {
 		case !yielded:
 			yielded = true
 			c.yieldLocked()
-		case end == isSilent:
-			end = wakesEach
+		case end == endWakesNone:
+			end = endWakesAll
 			c.mu.Unlock()
 			defer context.AfterFunc(ctx, c.wakeAll)()
 			c.mu.Lock()
@@ -143,8 +143,43 @@ func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], end atEnd) 
 	}
 }
 
-// deliverLocked moves the waiting events of a key to a queue.
-func (c *Collection[T]) deliverLocked(k *keyState[T], q *Queue[T]) {
+// share is the interval of the second ring: while both rings have keys, one turn in share goes to
+// the keys without live events.
+const share = 8
+
+// nextLocked returns the key whose turn it is, or nil.
+func (c *Collection[T]) nextLocked() *keyState[T] {
+	first, second := c.firstFreeLocked(&c.ready[0]), c.firstFreeLocked(&c.ready[1])
+	switch {
+	case second == nil:
+		return first
+	case first == nil || c.turns == share-1:
+		c.turns = 0
+		return second
+	default:
+		c.turns++
+		return first
+	}
+}
+
+// firstFreeLocked returns the first key of a ring that is not out, or nil. It removes the keys
+// before it from the ring until they are back. Each key is thus passed over once, however many are
+// out.
+func (c *Collection[T]) firstFreeLocked(ring *turn[T]) *keyState[T] {
+	for ring.next != ring {
+		k := ring.next.key
+		if k.out == nil {
+			return k
+		}
+		c.passes++
+		k.unlink()
+		k.turn.ring, k.turn.passed = ring, c.passes+1
+	}
+	return nil
+}
+
+// handOutLocked moves the waiting events of a key to a queue.
+func (c *Collection[T]) handOutLocked(k *keyState[T], q *Queue[T]) {
 	k.unlink()
 	k.waiting.moveTo(&q.backlog)
 	q.collection, q.state = c, k
@@ -232,7 +267,7 @@ const (
 
 // settle takes a queue back from a consumer. Only the first call for a queue counts.
 func (c *Collection[T]) settle(q *Queue[T], o outcome) {
-	c.lock()
+	c.lockAndQueue()
 	defer c.mu.Unlock()
 	k := q.state
 	q.state = nil
@@ -309,11 +344,12 @@ func (c *Collection[T]) waitAgainLocked(k *keyState[T], q *Queue[T], rest []reco
 		events = append(events, rest[i].waitingAgain(whole || rest[i].wasRead()))
 	}
 	b.since, b.live, b.merged = q.since, b.live || q.live, b.merged+q.merged
-	came, dropped := len(events)+len(arrived), 0
+	c.counters.Events += len(rest)
+	total, dropped := len(events)+len(arrived), 0
 	for i := range arrived {
 		var n int
-		events, n = add(c.policy(), events, arrived[i])
+		events, n = mergeNext(c.policy(), events, arrived[i])
 		dropped += n
 	}
-	c.resizedLocked(k, events, len(arrived), came, dropped)
+	c.resizedLocked(k, events, total, dropped)
 }

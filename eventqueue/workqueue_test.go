@@ -103,11 +103,11 @@ func TestKeyThatIsAddedWhileItIsOutComesAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newKeys(WithBackoff(24*time.Hour, 24*time.Hour))
 				defer c.Close()
-				Add(c, key("a"), true)
+				Add(c, key("a"))
 				q := tryTakeKey(t, c)
 				begin := time.Now()
 				if row.delay == 0 {
-					Add(c, key("a"), false)
+					AddResync(c, key("a"))
 				} else {
 					AddAfter(c, key("a"), row.delay)
 				}
@@ -129,11 +129,12 @@ func TestKeyThatIsAddedWhileItIsOutComesAgain(t *testing.T) {
 func TestLiveKeysComeFirst(t *testing.T) {
 	c := newKeys()
 	defer c.Close()
-	for _, name := range []string{"a", "b", "c", "d"} {
-		Add(c, key(name), name == "c")
-	}
-	Add(c, key("d"), true)
-	Add(c, key("c"), false) // it stays live
+	AddResync(c, key("a"))
+	AddResync(c, key("b"))
+	Add(c, key("c"))
+	AddResync(c, key("d"))
+	Add(c, key("d"))
+	AddResync(c, key("c")) // it stays live
 	var got []string
 	for range 4 {
 		q := tryTakeKey(t, c)
@@ -160,7 +161,7 @@ func TestDelayedKeysAreNeitherDrainedNorOld(t *testing.T) {
 		assert.ErrorIs(t, c.Drain(t.Context()), errNo, "a failed key remains")
 
 		c.Close()
-		Add(c, key("late"), true)
+		Add(c, key("late"))
 		assert.Zero(t, c.Len())
 	})
 }
@@ -250,10 +251,13 @@ func runKeys(t *testing.T, seed uint64) {
 		case op < 3:
 			delay := time.Duration(random.IntN(3)) * 40 * time.Minute
 			live := random.IntN(2) == 0 || delay > 0
-			if delay > 0 {
+			switch {
+			case delay > 0:
 				AddAfter(c, key(name), delay)
-			} else {
-				Add(c, key(name), live)
+			case live:
+				Add(c, key(name))
+			default:
+				AddResync(c, key(name))
 			}
 			m.added(delay, live)
 		case op < 5:
@@ -352,10 +356,10 @@ func TestHeldKeyComesAgainWhenItsHoldEnds(t *testing.T) {
 			return nil
 		}, func(*HandlerError) {})
 		defer stop()
-		Add(c, store.Key{Name: "a"}, true)
+		Add(c, store.Key{Name: "a"})
 		pass(time.Minute)
-		Add(c, store.Key{Name: "a"}, true)
-		Add(c, store.Key{Name: "b"}, true)
+		Add(c, store.Key{Name: "a"})
+		Add(c, store.Key{Name: "b"})
 		pass(time.Minute)
 		assert.Equal(t, "aab", got, "other keys go on")
 		assert.Equal(t, 1, c.Stats().InFlight)
@@ -372,7 +376,7 @@ func TestHoldEndsWithProcess(t *testing.T) {
 		c := newKeys()
 		defer c.Close()
 		stop := processKeys(t, c, func(q *Queue[store.Key]) error { q.Hold(make(chan struct{})); return nil }, nil)
-		Add(c, store.Key{Name: "a"}, true)
+		Add(c, store.Key{Name: "a"})
 		synctest.Wait()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -395,7 +399,7 @@ func TestHoldEndsWithTheCollection(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, until := newKeys(), channel() // in the bubble, so that synctest knows the channel
 				defer c.Close()
-				Add(c, store.Key{Name: "a"}, true)
+				Add(c, store.Key{Name: "a"})
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
@@ -424,7 +428,7 @@ func TestHoldOfAFailedQueueHasNoEffect(t *testing.T) {
 			return errors.New("ouch")
 		}, func(*HandlerError) {})
 		defer stop()
-		Add(c, store.Key{Name: "a"}, true)
+		Add(c, store.Key{Name: "a"})
 		pass(time.Minute)
 		assert.Equal(t, 3, calls)
 		assert.Zero(t, c.Len())
@@ -434,7 +438,7 @@ func TestHoldOfAFailedQueueHasNoEffect(t *testing.T) {
 func TestLoopIgnoresHold(t *testing.T) {
 	c := newKeys()
 	defer c.Close()
-	Add(c, store.Key{Name: "a"}, true)
+	Add(c, store.Key{Name: "a"})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	for q := range c.Queues(ctx) {
@@ -463,7 +467,7 @@ func TestReportSaysWhenTheNextTryIs(t *testing.T) {
 			assert.Equal(t, calls <= 5, err.RetryIn > 0)
 		})
 		defer stop()
-		Add(c, store.Key{Name: "a"}, true)
+		Add(c, store.Key{Name: "a"})
 		pass(time.Hour)
 		assert.Equal(t, 6, calls)
 	})
@@ -473,7 +477,7 @@ func TestWaitedCountsFromTheEventOrTheEndOfItsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newKeys()
 		defer c.Close()
-		Add(c, store.Key{Name: "a"}, true)
+		Add(c, store.Key{Name: "a"})
 		AddAfter(c, store.Key{Name: "b"}, time.Minute)
 		pass(time.Hour)
 		for _, want := range []time.Duration{time.Hour, time.Hour - time.Minute} {

@@ -20,7 +20,7 @@ func TestFilterInFrontOfACollectionRejectsUnderItsKeys(t *testing.T) {
 
 func TestBatchIsOneCommit(t *testing.T) {
 	c := opened(t)
-	batch, own := decorate.Begin[*thing](c, false)
+	batch, own := decorate.BeginWatch[*thing](c)
 	require.True(t, own)
 	for i, name := range []string{"a", "b"} {
 		require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at(name, "u", i+2), Hash: 7}))
@@ -39,7 +39,7 @@ func TestReplacingBatchDeletesWhatItDoesNotSay(t *testing.T) {
 	for c.Len() > 0 {
 		take(t, c).Done()
 	}
-	batch, own := decorate.Begin[*thing](c, true)
+	batch, own := decorate.BeginList[*thing](c)
 	require.True(t, own)
 	batch.Keep(store.Key{Name: "a"})
 	require.NoError(t, batch.Commit("5"))
@@ -49,10 +49,13 @@ func TestReplacingBatchDeletesWhatItDoesNotSay(t *testing.T) {
 	assert.Zero(t, c.Len())
 }
 
+// begins start the two kinds of batches.
+var begins = []func(store.Store[*thing]) (store.Batch[*thing], bool){decorate.BeginWatch[*thing], decorate.BeginList[*thing]}
+
 func TestBatchEndsWithTheCollection(t *testing.T) {
-	for _, replace := range []bool{false, true} {
+	for _, begin := range begins {
 		c := newThings()
-		batch, _ := decorate.Begin[*thing](c, replace)
+		batch, _ := begin(c)
 		write := store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}
 		require.NoError(t, batch.Write(write))
 		c.Close()
@@ -66,8 +69,8 @@ func TestFollowerIsReadOnly(t *testing.T) {
 	cache := newThings().cache
 	c := Follow(cache)
 	defer c.Close()
-	for _, replace := range []bool{false, true} {
-		batch, own := decorate.Begin[*thing](c, replace)
+	for _, begin := range begins {
+		batch, own := begin(c)
 		require.True(t, own)
 		assert.ErrorIs(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}), ErrReadOnly)
 		assert.ErrorIs(t, batch.Commit("5"), ErrReadOnly)
@@ -87,7 +90,7 @@ func (w *wrapped) Add(object *thing) error { w.added++; return w.Collection.Add(
 
 func TestBatchDoesNotBypassAWrapper(t *testing.T) {
 	w := &wrapped{Collection: opened(t)}
-	batch, own := decorate.Begin[*thing](w, false)
+	batch, own := decorate.BeginWatch[*thing](w)
 	assert.False(t, own)
 	require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}))
 	require.NoError(t, batch.Commit(""))

@@ -2,7 +2,6 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -108,7 +107,7 @@ func (i *Informer[T]) Handle(handler Handler[T], opts ...SubscriptionOption) *Su
 // runs again for prior states. If keep panics, the object counts as refused; [Subscription.Stats]
 // counts and shows such panics. See [eventqueue.FollowFiltered].
 func (i *Informer[T]) HandleFiltered(keep func(T) bool, handler Handler[T], opts ...SubscriptionOption) *Subscription[T] {
-	return i.subscribe(&Subscription[T]{handler: handler, called: true}, keep, opts)
+	return i.subscribe(&Subscription[T]{handler: handler, hasHandler: true}, keep, opts)
 }
 
 // Subscribe returns a subscription whose owner pulls events with [Subscription.Consume], at its own
@@ -158,7 +157,7 @@ func (i *Informer[T]) handlers() []*Subscription[T] {
 	defer i.mu.Unlock()
 	var all []*Subscription[T]
 	for _, s := range i.subscriptions {
-		if s.called {
+		if s.hasHandler {
 			all = append(all, s)
 		}
 	}
@@ -233,9 +232,6 @@ type Backing[T any] interface {
 	Run(ctx context.Context) error
 }
 
-// errBackingAbandoned is the error of a backing whose Run does not return.
-var errBackingAbandoned = errors.New("store behind the cache ended by runtime.Goexit")
-
 // NewStored returns an informer that fills your store and shows its contents. If the store
 // holds the objects of an earlier process, they can be read before Run is called, and subscribers get
 // them first. The informer's Run calls the Run of the store, and ends
@@ -262,25 +258,4 @@ func (i *Informer[T]) partition(scope store.Scope) (store.Store[T], error) {
 		return i.backing.Partition(scope)
 	}
 	return i.cache.Partition(scope)
-}
-
-// runBacking runs the backing, if there is one, until stop is called. An error of the backing ends the
-// feed. wait waits for the backing to end and returns its error.
-func (i *Informer[T]) runBacking(r *run[T]) (stop func(), wait func() error) {
-	if i.backing == nil {
-		return func() {}, func() error { return nil }
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.feedCtx))
-	ended := make(chan error, 1)
-	go func() {
-		err := errBackingAbandoned // remains if Run calls runtime.Goexit
-		defer func() {
-			if err != nil {
-				r.stopFeeding()
-			}
-			ended <- err
-		}()
-		err = i.backing.Run(ctx)
-	}()
-	return cancel, func() error { return <-ended }
 }

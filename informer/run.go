@@ -19,7 +19,7 @@ type run[T any] struct {
 	handlerCtx  context.Context
 	stopWorking context.CancelFunc
 	workers     sync.WaitGroup
-	drained     bool // no further subscriber is served; guarded by Informer.mu
+	workEnded   bool // no further subscriber is served; guarded by Informer.mu
 }
 
 // Run fills the cache, keeps it up to date and calls handlers, until ctx ends. It then lets
@@ -45,7 +45,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		defer i.guard.Report()
 	}
 	stopBacking() // it can finish while handlers do
-	return errors.Join(err, i.drain(r), waitBacking())
+	return errors.Join(err, i.drainAndEndWork(r), waitBacking())
 }
 
 func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
@@ -68,20 +68,28 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	return r, nil
 }
 
-// serve starts the goroutines of a subscriber: a worker if it has a handler, and another one for a
-// resync. The caller holds the informer's mu.
-func (r *run[T]) serve(s *Subscription[T]) {
-	if r.drained {
-		return
+// errBackingAbandoned is the error of a backing whose Run does not return.
+var errBackingAbandoned = errors.New("store behind the cache ended by runtime.Goexit")
+
+// runBacking runs the backing, if there is one, until stop is called. An error of the backing ends the
+// feed. wait waits for the backing to end and returns its error.
+func (i *Informer[T]) runBacking(r *run[T]) (stop func(), wait func() error) {
+	if i.backing == nil {
+		return func() {}, func() error { return nil }
 	}
-	if s.called {
-		r.workers.Go(func() {
-			s.while(func() { s.queues.ProcessEach(r.handlerCtx, 1, s.handle, s.report) })
-		})
-	}
-	if s.resync > 0 {
-		r.workers.Go(func() { s.resyncs(r.feedCtx) })
-	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.feedCtx))
+	ended := make(chan error, 1)
+	go func() {
+		err := errBackingAbandoned // remains if Run calls runtime.Goexit
+		defer func() {
+			if err != nil {
+				r.stopFeeding()
+			}
+			ended <- err
+		}()
+		err = i.backing.Run(ctx)
+	}()
+	return cancel, func() error { return <-ended }
 }
 
 // feedFailure is the failure of the feed in one call of Run. Without a failure, happened stays open.
@@ -102,9 +110,9 @@ func (i *Informer[T]) noteFailure(err error) {
 	}
 }
 
-// drain lets handlers finish their queued events, ends them, and returns the remaining events as
-// errors.
-func (i *Informer[T]) drain(r *run[T]) error {
+// drainAndEndWork lets handlers finish their queued events, ends the workers, and returns the remaining
+// events as errors.
+func (i *Informer[T]) drainAndEndWork(r *run[T]) error {
 	ctx, cancel := context.WithTimeoutCause(r.handlerCtx, i.drainTimeout, lifecycle.ErrDrainTimeout)
 	defer cancel()
 	var left []*Subscription[T]
@@ -130,7 +138,7 @@ func (i *Informer[T]) drain(r *run[T]) error {
 func (i *Informer[T]) endWork(r *run[T]) {
 	r.stopWorking()
 	i.mu.Lock()
-	r.drained = true
+	r.workEnded = true
 	i.mu.Unlock()
 	r.workers.Wait()
 }

@@ -17,11 +17,11 @@ import (
 // [Informer.Handle] or [Informer.Subscribe].
 type Subscription[T any] struct {
 	subscriptionOptions
-	informer *Informer[T]
-	handler  Handler[T]
-	called   bool // the informer calls the handler; otherwise the subscriber pulls
-	queues   *eventqueue.Collection[T]
-	closing  chan struct{} // closed by Close
+	informer   *Informer[T]
+	handler    Handler[T]
+	hasHandler bool // the informer calls handler; otherwise the subscriber pulls
+	queues     *eventqueue.Collection[T]
+	closing    chan struct{} // closed by Close
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
@@ -64,7 +64,7 @@ func (s *Subscription[T]) KeepIf(keep func(eventqueue.Event[T]) bool) {
 // event goes to only one of them.
 func (s *Subscription[T]) Consume(ctx context.Context) iter.Seq[eventqueue.Event[T]] {
 	return func(yield func(eventqueue.Event[T]) bool) {
-		s.while(func() { s.queues.Consume(ctx)(s.guarded(yield)) })
+		s.work(func() { s.queues.Consume(ctx)(s.guarded(yield)) })
 	}
 }
 
@@ -92,8 +92,24 @@ func (s *Subscription[T]) Close() {
 // the last call of the handler, or loop over Consume, has ended.
 func (s *Subscription[T]) Done() <-chan struct{} { return s.done }
 
-// while runs fn unless the subscription is closed, and keeps Done open meanwhile.
-func (s *Subscription[T]) while(fn func()) {
+// serve starts the goroutines of a subscriber: a worker if it has a handler, and another one for a
+// resync. The caller holds the informer's mu.
+func (r *run[T]) serve(s *Subscription[T]) {
+	if r.workEnded {
+		return
+	}
+	if s.hasHandler {
+		r.workers.Go(func() {
+			s.work(func() { s.queues.ProcessEach(r.handlerCtx, 1, s.handle, s.report) })
+		})
+	}
+	if s.resync > 0 {
+		r.workers.Go(func() { s.resyncs(r.feedCtx) })
+	}
+}
+
+// work runs fn unless the subscription is closed, and keeps Done open meanwhile.
+func (s *Subscription[T]) work(fn func()) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

@@ -146,12 +146,12 @@ func (r *KubernetesResourceReflector[T]) lastChange(ctx context.Context, after, 
 		for i := range items {
 			item := &items[i]
 			item.Filter(r.shards)
-			if !item.IsChange() && item.Kind != stream.Mark {
+			if !item.IsAboutObjects() && item.Kind != stream.Mark {
 				return "", item.Err
 			}
 			bookmarks = bookmarks || item.Kind == stream.Mark
 			over := reaches(item.Version, until)
-			if item.IsChange() && item.Kind != stream.Outside && (!over || item.Version == until) {
+			if item.IsAboutObjects() && item.Kind != stream.Outside && (!over || item.Version == until) {
 				last = item.Version
 			}
 			if over {

@@ -32,7 +32,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 		return r.failed(ctx, protocol.OpStore, a.Version, r.staging.over)
 	case a.Next == "":
 		r.enter(Listing)
-		r.observing.beginList(r.name, false)
+		r.observing.beginList(r.name)
 		r.noteConsistent(a)
 		r.evidence.reset()
 	}
@@ -131,7 +131,7 @@ func (s *staging[T]) discard() {
 // begin returns the batch, and creates it if necessary.
 func (s *staging[T]) begin() store.Batch[T] {
 	if s.batch == nil {
-		s.batch, _ = decorate.Begin(s.to, true)
+		s.batch, _ = decorate.BeginList(s.to)
 	}
 	return s.batch
 }

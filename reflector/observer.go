@@ -65,9 +65,15 @@ type observing struct {
 	ended     error      // the error that ended the watch
 }
 
-func (o *observing) beginList(name string, streamed bool) {
+func (o *observing) beginList(name string) {
 	if len(o.observers) > 0 {
-		o.list = &ListDone{Reflector: name, Began: time.Now(), Streamed: streamed}
+		o.list = &ListDone{Reflector: name, Began: time.Now()}
+	}
+}
+
+func (o *observing) beginWatchList(name string) {
+	if o.beginList(name); o.list != nil {
+		o.list.Streamed = true
 	}
 }
 

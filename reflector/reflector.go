@@ -81,7 +81,7 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 	defer end()
 	defer r.status.enter(Stopped)
 	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observers: r.observers}}
-	defer work.close()
+	defer work.closeWatch()
 	return work.loop(ctx)
 }
 

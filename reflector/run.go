@@ -56,19 +56,19 @@ func (r *run[T]) loop(ctx context.Context) error {
 	r.alarm = time.NewTimer(0)
 	defer r.alarm.Stop()
 	r.rejections = flowcontrol.NewTokenBucketPassiveRateLimiter(1, reportBurst)
-	r.batch, r.batching = decorate.Begin(r.store, false)
+	r.batch, r.batching = decorate.BeginWatch(r.store)
 	version := r.store.ResourceVersion()
 	r.staging.to = r.store
 	defer r.staging.discard()
 	r.status.stored(version)
 	r.learn(objects{}) // the state says who filters, before the first list
 	in := protocol.Input{Kind: protocol.Started, Version: version}
-	for ctx.Err() == nil || in.Kind == protocol.Stored {
+	for ctx.Err() == nil || in.Kind == protocol.Stored { // a finished write is still reported to the protocol
 		in.At, in.Dice = time.Now(), rand.Float64()
 		var todo []protocol.Action
 		r.protocol, todo = r.protocol.Step(in)
 		for _, a := range todo { // the last one has the outcome, which is the next input
-			if ctx.Err() != nil && (a.Do <= protocol.Receive || a.Do == protocol.Wait || a.Do == protocol.Delay) {
+			if ctx.Err() != nil && a.Do.Waits() {
 				return nil
 			}
 			var err error
@@ -113,8 +113,6 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		return protocol.Input{Kind: protocol.Elapsed}, nil
 	case protocol.Discard:
 		r.staging.discard()
-	case protocol.Keep:
-		// The objects of the page are staged already: they arrived one by one.
 	case protocol.Stage:
 		for i := range r.items {
 			r.staging.take(&r.items[i])
@@ -123,7 +121,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		if a.Err != nil && r.observing.ended == nil { // a watch keeps an error of its own
 			r.observing.ended = r.wrap(a)
 		}
-		r.close()
+		r.closeWatch()
 	case protocol.Latch:
 		decorate.Resumed(r.store)
 		if r.status.synced.Set() {

@@ -212,7 +212,7 @@ func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
 			c := &commits{}
 			defer s.Follow(c)()
 			r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s), items: tc.events}
-			r.batch, r.batching = decorate.Begin(r.store, false)
+			r.batch, r.batching = decorate.BeginWatch(r.store)
 			require.True(t, r.batching)
 			err := r.apply().Err
 			assert.Equal(t, tc.rejects, err != nil, "%v", err)
@@ -259,7 +259,7 @@ func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
 	s := &written{plain: plain{newStore()}}
 	require.NoError(t, s.Replace(nil, "10"))
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s)}
-	r.batch, r.batching = decorate.Begin(r.store, false)
+	r.batch, r.batching = decorate.BeginWatch(r.store)
 	require.False(t, r.batching)
 	r.pending = []stream.Item[*corev1.ConfigMap]{
 		itemOf[*corev1.ConfigMap](added(configMap("a", "u", "11"))),

@@ -32,7 +32,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	if a.Do == protocol.AskStream {
 		r.evidence.reset()
 		opts.ShardSelector = r.shardSelector()
-		r.observing.beginList(r.name, true)
+		r.observing.beginWatchList(r.name)
 		r.noteConsistent(a)
 		wanted.Holds = r.holds()
 		all := true
@@ -104,7 +104,7 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 func (r *run[T]) takePending() protocol.Input {
 	in := protocol.Input{Kind: protocol.Changed}
 	n := 0
-	for ; n < len(r.pending) && r.pending[n].IsChange() && (n == 0 || r.batching); n++ {
+	for ; n < len(r.pending) && r.pending[n].IsAboutObjects() && (n == 0 || r.batching); n++ {
 		item := &r.pending[n]
 		if item.Version != "" {
 			in.Version = item.Version
@@ -135,23 +135,23 @@ func (r *run[T]) takePending() protocol.Input {
 
 // apply writes the last items to the store, in one commit.
 func (r *run[T]) apply() protocol.Input {
-	version := "" // of an item after the last write
+	bookmark := "" // the version of an item after the last write
 	var last *stream.Item[T]
 	for i := range r.items {
 		item := &r.items[i]
 		if item.IsWrite() {
 			_ = r.batch.Write(item.Write) // Commit returns the error
-			version, last = "", item
+			bookmark, last = "", item
 		} else if item.Version != "" {
-			version = item.Version
+			bookmark = item.Version
 		}
 	}
 	var err error
 	switch {
 	case last != nil:
-		err = r.batch.Commit(version)
-	case version != "":
-		err = r.store.Bookmark(version)
+		err = r.batch.Commit(bookmark)
+	case bookmark != "":
+		err = r.store.Bookmark(bookmark)
 	}
 	r.status.stored(r.store.ResourceVersion())
 	var key store.Key
@@ -182,8 +182,8 @@ func (r *run[T]) observe(in protocol.Input) {
 	}
 }
 
-// close ends the watch and waits for its end.
-func (r *run[T]) close() {
+// closeWatch ends the watch and waits for its end.
+func (r *run[T]) closeWatch() {
 	r.pending, r.items = nil, nil
 	if r.watch == nil {
 		return

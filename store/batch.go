@@ -50,27 +50,6 @@ func (c *Cache[T]) Has(key Key, version Version, hash uint64) bool {
 	return c.table.entry(key).hasContent(version, hash)
 }
 
-// watchBatch gathers events of a watch for a cache or a part of it.
-type watchBatch[T any] struct {
-	cache  *Cache[T]
-	in     *Partition[T] // nil for the cache itself
-	writes []Write[T]
-}
-
-func (b *watchBatch[T]) Write(w Write[T]) error {
-	b.writes = append(b.writes, w)
-	return nil
-}
-
-func (b *watchBatch[T]) Keep(Key) {}
-
-func (b *watchBatch[T]) Commit(resourceVersion string) error {
-	defer b.Discard()
-	return b.cache.write(b.in, resourceVersion, b.writes...)
-}
-
-func (b *watchBatch[T]) Discard() { b.writes = recycle(b.writes) }
-
 // replaceBatch gathers a list that becomes the content of a cache, or of a partition. It runs the
 // index functions as soon as an object comes, so that a store of encoded objects decodes each
 // one only once.
@@ -123,8 +102,9 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 		sort.Sort(b.writes) // without the lock, because a list may be long
 	}
 	c := b.cache
-	tx, err := c.begin(b.in, List)
+	c.writer.Lock()
 	defer c.writer.Unlock()
+	tx, err := c.begin(b.in, List)
 	defer b.reset()
 	if err = cmp.Or(b.ended, err); err != nil {
 		return err
@@ -133,10 +113,10 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 	tx.mutations = make([]mutation[T], 0, len(b.writes))
 	b.removeMissing(&tx)
 	for i := range b.keyless {
-		tx.add(&b.keyless[i])
+		tx.decide(&b.keyless[i])
 	}
 	for i := range b.writes {
-		tx.add(&b.writes[i])
+		tx.decide(&b.writes[i])
 	}
 	tx.observedVersion = resourceVersion
 	switch {
@@ -173,12 +153,21 @@ func (b *replaceBatch[T]) removeMissing(tx *txn[T]) {
 			continue
 		}
 		if len(stays) == 0 || !stays[e.known().UID] {
-			tx.remove(mutation[T]{key: key})
+			tx.stageRemoval(mutation[T]{key: key})
 		}
 	}
 }
 
-// write is Write. Its caller, and the callers of all methods below, hold writer.
+// Discard takes the lock only if there are writes to release.
+func (b *replaceBatch[T]) Discard() {
+	if len(b.writes)+len(b.keyless) > 0 {
+		b.cache.writer.Lock()
+		defer b.cache.writer.Unlock()
+	}
+	b.reset()
+}
+
+// write is Write. Its caller holds writer, and so do the callers of all methods below.
 func (b *replaceBatch[T]) write(from *Write[T]) error {
 	c := b.cache
 	if b.ended == nil {
@@ -249,7 +238,7 @@ func (b *replaceBatch[T]) supersede(key Key) {
 
 // release gives back the index values and the budget of a write.
 func (b *replaceBatch[T]) release(w *identified[T]) {
-	b.cache.free(w)
+	b.cache.releaseTerms(w)
 	if w.share > 0 {
 		b.cache.budget.count(w, -w.share)
 	}
@@ -261,15 +250,6 @@ func (b *replaceBatch[T]) reset() {
 		b.release(&b.writes[i])
 	}
 	*b = replaceBatch[T]{cache: b.cache, in: b.in, streamed: b.streamed}
-}
-
-// Discard takes the lock only if there are writes to forget.
-func (b *replaceBatch[T]) Discard() {
-	if len(b.writes)+len(b.keyless) > 0 {
-		b.cache.writer.Lock()
-		defer b.cache.writer.Unlock()
-	}
-	b.reset()
 }
 
 // gather counts an object in the budget. It returns false for a rejected object, and rejects an

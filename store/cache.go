@@ -20,14 +20,15 @@ type Cache[T any] struct {
 
 	// writer serialises commits and protects the fields below it. The writer holds it while
 	// KeyFuncs, index functions and followers run; readers never take it. Lock order: writer, then
-	// watches.mu or trees, then mu.
+	// loops.mu or trees, then mu.
 	writer    sync.Mutex
 	followers []*registration[T]
 	budget    *Budget[T] // nil for none
 	scratch   scratch[T]
 
-	// trees protects the trees: entries, epoch, indexes and their postings. A commit holds it until
-	// its state is visible. Snapshot holds it while it copies their roots. All but epoch change only
+	// trees protects the trees: entries, epoch, indexes and their postings, and also the hash of each
+	// entry. A commit holds it until its state is visible, and changes the table under it, so Has reads
+	// the table under trees. Snapshot holds it while it copies the roots. All but epoch change only
 	// under writer as well, so that the writer may read them without trees.
 	trees   sync.Mutex
 	entries entryTree // the objects in order
@@ -52,7 +53,7 @@ type Cache[T any] struct {
 	// It is cleared under mu, and set under trees and mu.
 	current atomic.Pointer[Snapshot[T]]
 
-	watches watches
+	loops loops // of WatchKey
 }
 
 var _ BatchStore[any] = (*Cache[any])(nil)
@@ -193,10 +194,6 @@ func (v *View[T]) Follow(follower Follower[T]) (stop func()) {
 		}
 	}
 }
-
-// registration gives each call of Follow an identity: followers need not be comparable, and a
-// caller may register one twice.
-type registration[T any] struct{ follower Follower[T] }
 
 // progress is how far the writes to a cache, or to a partition, have come.
 type progress struct {

@@ -116,19 +116,9 @@ type Follower[T any] interface {
 	Commit(commit *Commit[T])
 }
 
-// notifyEach passes a commit to followers. If one panics, it still calls the others.
-func notifyEach[T any](followers []*registration[T], commit *Commit[T]) {
-	called := 0
-	defer func() {
-		if called < len(followers) {
-			notifyEach(followers[called:], commit)
-		}
-	}()
-	for called < len(followers) {
-		called++
-		followers[called-1].follower.Commit(commit)
-	}
-}
+// registration gives each call of Follow an identity: followers need not be comparable, and a
+// caller may register one twice.
+type registration[T any] struct{ follower Follower[T] }
 
 // appendChanges appends the changes of a mutation for followers.
 func (m *mutation[T]) appendChanges(all []Change[T]) []Change[T] {

@@ -314,7 +314,7 @@ func distinct[I comparable](values []I) (all []I) {
 
 // checkQuiet fails if the cache still has a waiter or a watch.
 func checkQuiet[T any](t require.TestingT, c *Cache[T]) {
-	c.watches.mu.Lock()
-	defer c.watches.mu.Unlock()
-	require.Empty(t, c.watches.all)
+	c.loops.mu.Lock()
+	defer c.loops.mu.Unlock()
+	require.Empty(t, c.loops.all)
 }

@@ -75,7 +75,7 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 	c.entries.scan(func(h *header) bool {
 		e := entryOf[T](h)
 		var terms []*term
-		if terms, err = x.terms.find(nil, nil, e.key(), e.object); err != nil {
+		if terms, err = x.indexer.derive(nil, nil, e.key(), e.object); err != nil {
 			return false
 		}
 		all = append(all, found{e, terms})

@@ -41,12 +41,12 @@ type postings[T any] struct {
 	// Cache.entries.
 	tree postingTree
 
-	// terms is the indexer.
-	terms interface {
-		// find runs the user's function, and appends a reference to the term of each value, in the
+	// indexer is the index with the type of its values.
+	indexer interface {
+		// derive runs the user's function, and appends a reference to the term of each value, in the
 		// order of seq. held has the terms of the current object under the key, because most updates
 		// do not change them.
-		find(into, held []*term, key Key, object T) ([]*term, error)
+		derive(into, held []*term, key Key, object T) ([]*term, error)
 		// release releases one reference.
 		release(*term)
 		// order orders terms by value.
@@ -55,9 +55,9 @@ type postings[T any] struct {
 }
 
 // move replaces the postings of one entry by the postings of another under the same key; either may
-// be nil. If kept is true, the postings of an unchanged term already point to the new entry. The
-// caller holds writer, and may change the tree.
-func (x *postings[T]) move(old, new *entry[T], kept bool) {
+// be nil. If they were swapped, the postings of an unchanged term already point to the new entry:
+// see changeTrees. The caller holds writer, and may change the tree.
+func (x *postings[T]) move(old, new *entry[T], swapped bool) {
 	from, to := old.section(x.position), new.section(x.position)
 	for len(from) > 0 || len(to) > 0 {
 		switch {
@@ -65,7 +65,7 @@ func (x *postings[T]) move(old, new *entry[T], kept bool) {
 			x.tree.remove(posting{from[0], &old.header})
 			from = from[1:]
 		case len(from) > 0 && from[0] == to[0]:
-			if !kept {
+			if !swapped {
 				x.tree.put(posting{to[0], &new.header})
 			}
 			from, to = from[1:], to[1:]
@@ -88,7 +88,7 @@ func (x *postings[T]) load(mutations []mutation[T]) {
 			t.next++
 		}
 	}
-	sortTerms(terms, x.terms.order)
+	sortTerms(terms, x.indexer.order)
 	n := int32(0)
 	for _, t := range terms {
 		n, t.next = n+t.next, n
@@ -116,7 +116,7 @@ func sortTerms(terms []*term, compare func(a, b *term) int) { slices.SortFunc(te
 // holds writer.
 func (c *Cache[T]) release(terms []*term) {
 	for _, t := range terms {
-		c.indexes[t.index].terms.release(t)
+		c.indexes[t.index].indexer.release(t)
 	}
 }
 
@@ -180,11 +180,11 @@ func (v *indexer[I, T]) order(a, b *term) int {
 	return v.compare(valueOf[I](a), valueOf[I](b))
 }
 
-// find runs the user's function and appends the terms of its values to into. After a panic it
+// derive runs the user's function and appends the terms of its values to into. After a panic it
 // releases the terms.
 //
 // It compares each value with the terms of held first, because that is quicker than a map lookup.
-func (v *indexer[I, T]) find(into, held []*term, key Key, object T) (found []*term, err error) {
+func (v *indexer[I, T]) derive(into, held []*term, key Key, object T) (found []*term, err error) {
 	found = into
 	done := false
 	defer func() {

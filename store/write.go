@@ -12,8 +12,9 @@ import (
 
 // A write goes through three steps:
 //
-//  1. begin takes the lock of the writer, so that one write runs at a time. No reader takes it.
-//  2. For each object, identify derives the key and the version, and add decides what the write is: a
+//  1. The writer locks Cache.writer, which no reader takes, so that one write runs at a time. Then begin
+//     makes the txn, unless the cache takes no write.
+//  2. For each object, identify derives the key and the version, and decide says what the write is: a
 //     mutation, with the values of all indexes, a rejection, or nothing if the cache holds the same
 //     content. The user's functions run here. Readers still see the state before, and an error leaves
 //     nothing behind.
@@ -52,17 +53,20 @@ func (c *Cache[T]) Bookmark(resourceVersion string) error { return c.write(nil, 
 // write makes writes of a watch in one commit. They go to a partition, or with nil to the cache
 // itself. The resource version is as in [Batch].
 func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Write[T]) error {
-	tx, err := c.begin(in, Watch)
+	c.writer.Lock()
 	defer c.writer.Unlock()
+	tx, err := c.begin(in, Watch)
 	if err != nil {
 		return err
 	}
 	tx.mutations, tx.maxVersion = c.scratch.mutations[:0], resourceVersion
 	for i := range writes {
 		w := c.identify(in, &writes[i])
-		tx.add(&w)
+		tx.decide(&w)
 	}
 	tx.advance(Key{}, resourceVersion)
+	// While a key is rejected, progress stays behind the observed version, which it does not have. So every
+	// bookmark is then a commit.
 	isMoved := tx.resourceVersion != tx.progress.resourceVersion || tx.observedVersion != "" && tx.observedVersion != tx.progress.resourceVersion
 	if len(tx.mutations) > 0 || isMoved {
 		tx.publish()
@@ -70,14 +74,36 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 	return rejectedError(tx.rejections)
 }
 
+// watchBatch gathers events of a watch for a cache or a part of it.
+type watchBatch[T any] struct {
+	cache  *Cache[T]
+	in     *Partition[T] // nil for the cache itself
+	writes []Write[T]
+}
+
+func (b *watchBatch[T]) Write(w Write[T]) error {
+	b.writes = append(b.writes, w)
+	return nil
+}
+
+func (b *watchBatch[T]) Keep(Key) {}
+
+func (b *watchBatch[T]) Commit(resourceVersion string) error {
+	defer b.Discard()
+	return b.cache.write(b.in, resourceVersion, b.writes...)
+}
+
+func (b *watchBatch[T]) Discard() { b.writes = recycle(b.writes) }
+
 // WriteUnannounced makes writes in one commit that only readers see: no follower gets it, so there is no
 // event, and no version moves. The next write of a key, or the next list, replaces what it has
 // written, and followers get the change even if the content is the same: they do not know it yet. The
 // change has the unannounced object as Prior. It is for the informers of package clientgo, to whose
 // caches tests write beside a reflector. Others cannot name its argument.
 func (c *Cache[T]) WriteUnannounced(_ unannounced.Writer, writes ...Write[T]) error {
-	tx, err := c.begin(nil, Watch)
+	c.writer.Lock()
 	defer c.writer.Unlock()
+	tx, err := c.begin(nil, Watch)
 	if err != nil {
 		return err
 	}
@@ -87,7 +113,7 @@ func (c *Cache[T]) WriteUnannounced(_ unannounced.Writer, writes ...Write[T]) er
 	for i := range writes {
 		w := c.identify(nil, &writes[i])
 		w.hash = unannouncedHash
-		tx.add(&w)
+		tx.decide(&w)
 	}
 	if len(tx.mutations) > 0 {
 		tx.publish()
@@ -118,7 +144,7 @@ type txn[T any] struct {
 
 // mutation is the change that a commit makes under one key.
 //
-// add sets what is staged: next is the entry of the new state, nil for a removal, and held, if there is
+// decide sets what is staged: next is the entry of the new state, nil for a removal, and held, if there is
 // a next, the entry that the table has under the key. publish sets what became of it: before and after
 // are the entries with the states before and after this mutation. A mutation that has neither
 // changed nothing.
@@ -131,9 +157,9 @@ type mutation[T any] struct {
 
 	before, after *entry[T]
 
-	beforeIsFree bool // neither a tree nor a snapshot has the entry before
-	outOfScope   bool // the removed object still exists on the server
-	repeated     bool // after has the content of before, which an earlier mutation of the commit stored
+	swapped    bool // after is where before was in the trees; no tree and no snapshot has before: see changeTrees
+	outOfScope bool // the removed object still exists on the server
+	repeated   bool // after has the content of before, which an earlier mutation of the commit stored
 }
 
 // scratch is memory that the next commit reuses. Guarded by Cache.writer.
@@ -160,9 +186,9 @@ func recycle[E any](s []E) []E {
 	return s[:0]
 }
 
-// begin takes Cache.writer, also if it returns an error: the caller releases it.
+// begin returns a txn without writes, or why the cache takes none. The caller holds writer until the end of
+// the txn.
 func (c *Cache[T]) begin(in *Partition[T], origin Origin) (tx txn[T], err error) {
-	c.writer.Lock()
 	at := &c.own
 	if in != nil {
 		at = &in.progress
@@ -285,8 +311,8 @@ func (c *Cache[T]) describe(object T) (key Key, version Version, err error) {
 	return key, VersionOf(object), err
 }
 
-// add stages a write as a mutation, as a rejection, or as nothing.
-func (tx *txn[T]) add(w *identified[T]) {
+// decide stages a write as a mutation, as a rejection, or as nothing.
+func (tx *txn[T]) decide(w *identified[T]) {
 	c := tx.cache
 	if tx.in != nil || len(c.partitions) > 0 {
 		if err := c.checkOwner(tx.in, w.key); err != nil {
@@ -298,12 +324,12 @@ func (tx *txn[T]) add(w *identified[T]) {
 			return
 		}
 	}
-	names, held := c.table.find(w.key)
+	namespace, held := c.table.find(w.key)
 	switch {
 	case w.err != nil:
 	case w.action == deleteObject:
 		tx.advance(w.key, w.version.ResourceVersion)
-		tx.remove(mutation[T]{key: w.key, final: w.entry})
+		tx.stageRemoval(mutation[T]{key: w.key, final: w.entry})
 		return
 	case w.action == keepHeld:
 		if held != nil && held.hash != unannouncedHash {
@@ -318,13 +344,13 @@ func (tx *txn[T]) add(w *identified[T]) {
 			w.err = c.budget.admit(c, w.key, w.object)
 		}
 		if w.err == nil {
-			tx.mutations = append(tx.mutations, mutation[T]{key: w.key, namespace: names, held: held, next: w.entry})
+			tx.mutations = append(tx.mutations, mutation[T]{key: w.key, namespace: namespace, held: held, next: w.entry})
 			w.entry = nil
 			tx.advance(w.key, w.version.ResourceVersion)
 			return
 		}
 	}
-	c.free(w)
+	c.releaseTerms(w)
 	if tx.origin == List {
 		tx.rejected.add(w.key)
 	} else {
@@ -341,8 +367,8 @@ func (tx *txn[T]) add(w *identified[T]) {
 	tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
 }
 
-// remove stages the deletion of the object under the key of a mutation.
-func (tx *txn[T]) remove(m mutation[T]) {
+// stageRemoval stages the deletion of the object under the key of a mutation.
+func (tx *txn[T]) stageRemoval(m mutation[T]) {
 	if tx.cache.budget != nil {
 		tx.cache.budget.leave(tx.cache, m.key)
 	}
@@ -355,10 +381,10 @@ func (c *Cache[T]) prepare(w *identified[T], held *entry[T]) (err error) {
 	if w.entry != nil && w.indexes == len(c.indexes) {
 		return nil
 	}
-	c.free(w)
+	c.releaseTerms(w)
 	terms := c.scratch.terms[:0]
 	for _, x := range c.indexes {
-		if terms, err = x.terms.find(terms, held.section(x.position), w.key, w.object); err != nil {
+		if terms, err = x.indexer.derive(terms, held.section(x.position), w.key, w.object); err != nil {
 			c.release(terms)
 			c.scratch.terms = recycle(terms)
 			return err
@@ -381,8 +407,8 @@ func (c *Cache[T]) prepare(w *identified[T], held *entry[T]) (err error) {
 	return nil
 }
 
-// free releases the index values of a write that no txn has.
-func (c *Cache[T]) free(w *identified[T]) {
+// releaseTerms releases the index values of a write that no txn has.
+func (c *Cache[T]) releaseTerms(w *identified[T]) {
 	if w.entry != nil {
 		c.release(w.entry.terms())
 		w.entry = nil
@@ -423,7 +449,7 @@ func (tx *txn[T]) publish() {
 	if c.budget != nil {
 		c.budget.committed(tx.mutations)
 	}
-	if c.watches.some.Load() {
+	if c.loops.some.Load() {
 		c.wake(tx.mutations)
 	}
 	if len(c.followers) > 0 && !tx.unannounced {
@@ -438,7 +464,7 @@ func (tx *txn[T]) show() {
 	large := len(tx.mutations) > largeCommit
 	var before *Snapshot[T]
 	if large {
-		before = c.Snapshot() // published until the commit is made
+		before = c.Snapshot() // readers see it as frozen; it has every entry, so changeTrees swaps none
 	}
 	c.trees.Lock()
 	defer c.trees.Unlock()
@@ -500,7 +526,7 @@ func (c *Cache[T]) changeTrees(mutations []mutation[T]) {
 		case m.held != nil && m.held.epoch == c.epoch: // no snapshot has it; if this commit had stored or removed it, its epoch were uncommitted
 			m.next.space = m.namespace.space
 			*m.held, *m.next = *m.next, *m.held
-			m.before, m.after, m.beforeIsFree = m.next, m.held, true
+			m.before, m.after, m.swapped = m.next, m.held, true
 			m.after.epoch = uncommitted
 		default:
 			if m.namespace == nil {
@@ -512,7 +538,7 @@ func (c *Cache[T]) changeTrees(mutations []mutation[T]) {
 			m.repeated = m.before != nil && m.before.epoch == uncommitted && m.after.repeats(m.before)
 		}
 		for _, x := range c.indexes {
-			x.move(m.before, m.after, m.beforeIsFree)
+			x.move(m.before, m.after, m.swapped)
 		}
 	}
 	for i := range mutations {
@@ -599,7 +625,7 @@ func (c *Cache[T]) reuse(mutations []mutation[T]) {
 			continue
 		}
 		c.release(m.before.terms())
-		if m.beforeIsFree && len(c.scratch.entries) < maxFreeEntries {
+		if m.swapped && len(c.scratch.entries) < maxFreeEntries {
 			*m.before = entry[T]{}
 			c.scratch.entries = append(c.scratch.entries, m.before)
 		}
@@ -626,4 +652,18 @@ func (tx *txn[T]) notify() {
 		Changes:         changes,
 	}
 	notifyEach(c.followers, commit)
+}
+
+// notifyEach passes a commit to followers. If one panics, it still calls the others.
+func notifyEach[T any](followers []*registration[T], commit *Commit[T]) {
+	called := 0
+	defer func() {
+		if called < len(followers) {
+			notifyEach(followers[called:], commit)
+		}
+	}()
+	for called < len(followers) {
+		called++
+		followers[called-1].follower.Commit(commit)
+	}
 }

@@ -110,7 +110,7 @@ func TestListIsPackedAsItComes(t *testing.T) {
 			return []string{p.Spec.NodeName}
 		}))
 		require.NoError(t, err)
-		batch, own := decorate.Begin(s, true)
+		batch, own := decorate.BeginList(s)
 		require.True(t, own)
 		var whole []weak.Pointer[corev1.Pod]
 		for n := range 100 {
@@ -150,7 +150,7 @@ func TestListDrivesOutNoMoreThanHalfOfWhatWasRead(t *testing.T) {
 	for key := range s.All() {
 		read[key], _ = s.Get(key)
 	}
-	batch, _ := decorate.Begin(s, true)
+	batch, _ := decorate.BeginList(s)
 	for n := range 100 {
 		p := pod(fmt.Sprint(n)) // of which the first are as they were
 		require.NoError(t, batch.Write(store.Write[*corev1.Pod]{Type: store.Addition, Object: p}))

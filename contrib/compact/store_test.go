@@ -115,7 +115,7 @@ func TestIndexesOfAStoreDecodeNothing(t *testing.T) {
 		later.ResourceVersion = "301"
 		written[later.Name] = later
 		require.NoError(t, s.Update(later))
-		batch, _ := decorate.Begin(s, false)
+		batch, _ := decorate.BeginWatch(s)
 		later = later.DeepCopy()
 		later.ResourceVersion = "302"
 		written[later.Name] = later

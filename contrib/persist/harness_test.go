@@ -52,7 +52,11 @@ func tryOpen(path string) (*Store[*object], error) {
 
 // commit makes one batch of some writes.
 func commit(to store.Store[*object], replace bool, version string, writes ...store.Write[*object]) error {
-	b, _ := decorate.Begin(to, replace)
+	begin := decorate.BeginWatch[*object]
+	if replace {
+		begin = decorate.BeginList[*object]
+	}
+	b, _ := begin(to)
 	for _, w := range writes {
 		_ = b.Write(w) // Commit returns the error
 	}

@@ -240,7 +240,7 @@ func (m *Manager) idleInformers() error {
 			continue
 		}
 		for _, watched := range reconciler.Informers() {
-			i, ok := watched.(lasting)
+			i, ok := watched.(endsLast)
 			if ok && lifecycle.IsClosed(i.Stopped()) && !m.has(watched) { // a led member may start later
 				name, _ := nameOf(watched)
 				err := fmt.Errorf("informer %q %w and is no member: add it with Manager.Add, or call its Run", name, errNotRunning)

@@ -200,9 +200,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	return m.runWithin(ctx, ctx.Done(), func() {})
 }
 
-// runWithin is Run within another manager: informers continue until last is closed. It calls
+// runWithin is Run within another manager: informers continue until informersEnd is closed. It calls
 // finished when all other members have ended.
-func (m *Manager) runWithin(ctx context.Context, last <-chan struct{}, finished func()) error {
+func (m *Manager) runWithin(ctx context.Context, informersEnd <-chan struct{}, finished func()) error {
 	end, err := m.running.Begin("manager")
 	if err != nil {
 		return err
@@ -219,8 +219,8 @@ func (m *Manager) runWithin(ctx context.Context, last <-chan struct{}, finished 
 	// A failure of the server ends the members, and a failure of a member ends the server.
 	leading, stop := context.WithCancel(ctx)
 	defer stop()
-	m.begin(leading.Done(), stop)
-	defer m.begin(nil, nil)
+	m.setEnding(leading.Done(), stop)
+	defer m.setEnding(nil, nil)
 	endServer, err := m.serve(ctx, stop)
 	if err != nil {
 		return err
@@ -234,16 +234,16 @@ func (m *Manager) runWithin(ctx context.Context, last <-chan struct{}, finished 
 		err = m.lead(leading)
 	}
 	if err != nil || ctx.Err() == nil {
-		last = leading.Done() // the manager ends by itself, because something failed
+		informersEnd = leading.Done() // the manager ends by itself, because something failed
 	}
 	stop() // the led members may have ended by themselves
-	err = errors.Join(err, m.end(others, last, finished), endServer())
+	err = errors.Join(err, m.end(others, informersEnd, finished), endServer())
 	m.logger.Info("manager has ended", zap.NamedError("cause", context.Cause(ctx)))
 	return err
 }
 
-// begin records how to end the led members.
-func (m *Manager) begin(ending <-chan struct{}, stop context.CancelFunc) {
+// setEnding records how to end the led members; nil while Run does not run.
+func (m *Manager) setEnding(ending <-chan struct{}, stop context.CancelFunc) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ending, m.stop = ending, stop
@@ -384,9 +384,9 @@ func (m *Manager) start(ctx context.Context, where placement) *run {
 	return r
 }
 
-// end ends the members and returns their errors. Members that end last continue until last is
-// closed, unless a member failed. end calls finished before it waits for last.
-func (m *Manager) end(r *run, last <-chan struct{}, finished func()) error {
+// end ends the members and returns their errors. Members that end last continue until
+// informersEnd is closed, unless a member failed. end calls finished before it waits for that.
+func (m *Manager) end(r *run, informersEnd <-chan struct{}, finished func()) error {
 	r.cancel()
 	m.mu.Lock()
 	r.ending = true
@@ -394,7 +394,7 @@ func (m *Manager) end(r *run, last <-chan struct{}, finished func()) error {
 	r.running.Wait()
 	finished()
 	if len(m.errors(r)) == 0 {
-		<-last
+		<-informersEnd
 	}
 	r.endLast()
 	r.lasting.Wait()
@@ -410,8 +410,8 @@ func (m *Manager) errors(r *run) []error {
 // nesting is a *Manager, or a type that embeds one and may have a Run of its own.
 type nesting interface{ has(informer.Runnable) bool }
 
-// lasting is an informer. Informers end last, since other members work with their caches.
-type lasting interface{ Stopped() <-chan struct{} }
+// endsLast is an informer. Informers end last, since other members work with their caches.
+type endsLast interface{ Stopped() <-chan struct{} }
 
 func (m *Manager) startLocked(r *run, p *Membership) {
 	if r.ending {
@@ -434,7 +434,7 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 			defer context.AfterFunc(p.stopping, end)()
 			return member.runWithin(ctx, last.Done(), finished)
 		}
-	case lasting:
+	case endsLast:
 		of, running = r.last, &r.lasting
 	}
 	var ctx context.Context

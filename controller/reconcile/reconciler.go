@@ -121,7 +121,7 @@ func (r *Reconciler[T]) Enqueue(key store.Key) {
 		return
 	}
 	if queue := r.queue.Load(); queue != nil {
-		eventqueue.Add(queue, key, true)
+		eventqueue.Add(queue, key)
 	}
 }
 

@@ -126,7 +126,16 @@ func (r *run) trigger(t trigger) {
 	}
 	r.tellTriggered(t)
 	if r.hastens(t) {
-		eventqueue.Add(r.keys, t.key, t.live)
+		r.queueKey(t)
+	}
+}
+
+// queueKey queues the key of a trigger.
+func (r *run) queueKey(t trigger) {
+	if t.live {
+		eventqueue.Add(r.keys, t.key)
+	} else {
+		eventqueue.AddResync(r.keys, t.key)
 	}
 }
 
@@ -135,7 +144,7 @@ func (r *run) trigger(t trigger) {
 func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (err error) {
 	key := queue.Key()
 	if own := r.inScope(key); own != key { // the event came before the first primary object
-		eventqueue.Add(r.keys, own, true)
+		eventqueue.Add(r.keys, own)
 		return nil
 	}
 	if r.pause(key, queue) {
@@ -201,7 +210,7 @@ func (r *run) call(c *call, queue *eventqueue.Queue[store.Key]) (Result, error) 
 func (r *run) settle(c *call, result Result, err error) {
 	for _, t := range r.note(c, err) {
 		r.tellTriggered(t)
-		eventqueue.Add(r.keys, c.key, t.live)
+		r.queueKey(t)
 	}
 	if err == nil && result.RequeueAfter > 0 {
 		eventqueue.AddAfter(r.keys, c.key, result.RequeueAfter)

@@ -299,7 +299,7 @@ func (r *run) wait(key store.Key, h *hold, repeat bool) {
 		unseen = unseen[1:]
 	}
 	if lost {
-		eventqueue.Add(r.keys, key, true)
+		eventqueue.Add(r.keys, key)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

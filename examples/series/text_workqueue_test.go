@@ -90,7 +90,7 @@ func TestTextTwoWorkersWorkOnOneKeyWithoutTheDirtySet(t *testing.T) {
 	t.Run("the library", func(t *testing.T) {
 		calls, atOnce := twoWorkers(t, func() (func(string), work) {
 			keys := eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil })
-			return func(key string) { eventqueue.Add(keys, store.Key{Name: key}, true) }, func(ctx context.Context, work func()) {
+			return func(key string) { eventqueue.Add(keys, store.Key{Name: key}) }, func(ctx context.Context, work func()) {
 				defer keys.Close()
 				keys.Process(ctx, 2, func(context.Context, *eventqueue.Queue[store.Key]) error { work(); return nil }, nil)
 			}

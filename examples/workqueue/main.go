@@ -43,7 +43,7 @@ func withCollection(ctx context.Context, keys []store.Key, work func(key store.K
 		eventqueue.WithBackoff(firstDelay, longestDelay))
 	defer queue.Close()
 	for _, key := range keys {
-		eventqueue.Add(queue, key, true)
+		eventqueue.Add(queue, key)
 	}
 	queue.Process(ctx, 1, func(_ context.Context, q *eventqueue.Queue[store.Key]) error {
 		return work(q.Key(), q.Attempt())

@@ -127,7 +127,7 @@ func TestHandlersAreToldOfWhatWasStored(t *testing.T) {
 		_, err := s.AddEventHandler(&d)
 		require.NoError(t, err)
 		run(t, s)
-		batch, own := decorate.Begin(hand, false)
+		batch, own := decorate.BeginWatch(hand)
 		require.True(t, own)
 		for _, w := range []store.Write[*configMap]{
 			{Type: store.Addition, Object: stored("a", "a", "1")},

@@ -24,7 +24,7 @@ var budgets = map[string]exports{
 	"controller/shard":                    {31, 11},
 	"controller/simulate":                 {15, 0}, // Jobs, Pods, StatefulSets, DaemonSets: operators wait for what their controllers do
 	"controller/write":                    {22, 1},
-	"eventqueue":                          {35, 44}, // Left and IsClosed answer what callers asked Drain and Take with an ended context
+	"eventqueue":                          {36, 44}, // AddResync needs no bool in Add; Left and IsClosed answer what callers asked Drain and Take with an ended context
 	"eventqueue/eventqueuetest":           {9, 3},
 	"informer":                            {32, 38}, // a cleanup asks Gone first; WithGet is for clients that select by themselves
 	"informer/fleet":                      {27, 16}, // reasons why a kind is not served are names

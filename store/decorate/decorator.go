@@ -29,7 +29,7 @@ func newDecorator[T, S any](name string, dst store.Store[S]) decorator[T, S] {
 
 // batchesOf returns a store if it has its own batches, and nil if not.
 func batchesOf[T any](s store.Store[T]) store.BatchStore[T] {
-	b, own := Begin(s, false)
+	b, own := BeginWatch(s)
 	b.Discard()
 	if !own {
 		return nil
@@ -50,7 +50,7 @@ func (d *decorator[T, S]) Delete(object T) error {
 }
 
 func (d *decorator[T, S]) write(w store.Write[T]) error {
-	b, _ := Begin(d.dst, false)
+	b, _ := BeginWatch(d.dst)
 	defer b.Discard()
 	_ = b.Write(d.pass(w)) // Commit returns the error
 	return b.Commit("")
@@ -64,7 +64,7 @@ func (d *decorator[T, S]) Replace(objects []T, resourceVersion string) error {
 
 // replace replaces the content of a store by a batch of its own.
 func replace[T any](s store.Store[T], objects []T, resourceVersion string) error {
-	b, _ := Begin(s, true)
+	b, _ := BeginList(s)
 	defer b.Discard()
 	for i := range objects {
 		if err := b.Write(store.Write[T]{Type: store.Addition, Object: objects[i]}); err != nil {
@@ -106,7 +106,7 @@ func (d *decorator[T, S]) BeginBatch(self store.Store[T], replace bool) store.Ba
 		return nil
 	}
 	b := &batch[T, S]{of: d}
-	b.into, _ = Begin(d.dst, replace)
+	b.into, _ = begin(d.dst, replace)
 	return b
 }
 

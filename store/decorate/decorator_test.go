@@ -64,7 +64,7 @@ func TestDecoratorsPassABatchOnAsOne(t *testing.T) {
 		c := newPods()
 		pods := decorate(c)
 		rec := follow(c)
-		b, own := Begin(pods, false)
+		b, own := BeginWatch(pods)
 		require.True(t, own, name)
 		err := commit(b, "",
 			adding(pod("n", "a", "u1", "1")),
@@ -91,7 +91,7 @@ func TestDecoratorsPassABatchOnAsOne(t *testing.T) {
 		assert.Equal(t, []string{"n/c"}, names(c.All()), name)
 
 		before := rec.commits
-		b, own = Begin(pods, true)
+		b, own = BeginList(pods)
 		require.True(t, own, name)
 		b.Keep(inN("c"))
 		require.NoError(t, b.Commit("11"), name)
@@ -109,7 +109,7 @@ func TestDecoratorsDoNotJudgeWritesWithoutAType(t *testing.T) {
 		"Filter":    Filter(newPods(), func(*corev1.Pod) bool { return false }),
 	} {
 		for _, replace := range []bool{false, true} {
-			b, _ := Begin(s, replace)
+			b, _ := begin(s, replace)
 			err := commit(b, "1", store.Write[*corev1.Pod]{Object: failing(pod("n", "a", "u1", "1"), "error")})
 			require.ErrorContains(t, err, "without a known type", "%s, %v", name, replace)
 			assert.NotErrorIs(t, err, errRefused, name)
@@ -141,7 +141,7 @@ func TestDecoratorsTakeAListAsItComes(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				whole, parts := newPods(), newPods()
 				var list []*corev1.Pod
-				b, _ := Begin(decorate(decorate(parts)), true)
+				b, _ := BeginList(decorate(decorate(parts)))
 				for round := range 2 {
 					list = list[:0]
 					for range rapid.IntRange(0, 12).Draw(t, "objects") {
@@ -269,7 +269,7 @@ func TestBatchesAreMadeByTheStoreItself(t *testing.T) {
 	} {
 		for _, s := range stores {
 			for _, replace := range []bool{false, true} {
-				_, own := Begin(s, replace)
+				_, own := begin(s, replace)
 				assert.Equal(t, want, own, "%T", s)
 			}
 		}
@@ -305,7 +305,7 @@ func TestBatchesDoNotBypassAWrapper(t *testing.T) {
 	assert.Equal(t, 1, o.replaced)
 
 	requireRefused(t, replaced(o, "6", undecodable("b")), errUndecodable)
-	list, _ := Begin[*corev1.Pod](o, true)
+	list, _ := BeginList[*corev1.Pod](o)
 	list.Keep(store.Key{Name: "a"})
 	requireRefused(t, list.Commit("6"), store.ErrNotHeld)
 	assert.Equal(t, 1, o.replaced, "a list that Replace cannot be told is refused")
@@ -324,13 +324,13 @@ func TestBatchesDoNotBypassAWrapper(t *testing.T) {
 
 // replaced makes writes the content of a store.
 func replaced(s store.Store[*corev1.Pod], resourceVersion string, writes ...store.Write[*corev1.Pod]) error {
-	b, _ := Begin(s, true)
+	b, _ := BeginList(s)
 	return commit(b, resourceVersion, writes...)
 }
 
 func TestListForAPlainStoreHasTheLastWordOnEachKey(t *testing.T) {
 	c := newPods()
-	batch, own := Begin[*corev1.Pod](&plain[*corev1.Pod]{Store: c}, true)
+	batch, own := BeginList[*corev1.Pod](&plain[*corev1.Pod]{Store: c})
 	require.False(t, own)
 	batch.Keep(store.Key{Name: "b"}) // which is written below
 	require.NoError(t, commit(batch, "9",

@@ -13,7 +13,7 @@
 //		decorate.Transform(names, store.ObjectKey[*corev1.Pod], func(pod *corev1.Pod) (string, error) { ... }),
 //		func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
 //
-// [Begin] starts a batch of any of these stores. Reflectors use it, too.
+// [BeginWatch] and [BeginList] start a batch of any of these stores. Reflectors use it, too.
 //
 // Each decorator is a [store.BatchStore]. It passes a batch to the store behind it as one batch,
 // and passes a list object by object, as it comes.

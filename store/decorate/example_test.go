@@ -20,15 +20,15 @@ func newPod(name, node, resourceVersion string) *corev1.Pod {
 }
 
 // A list arrives in pages. The store keeps unchanged objects, and those that cannot be decoded.
-func ExampleBegin() {
+func ExampleBeginList() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
-	first, _ := decorate.Begin[*corev1.Pod](pods, true)
+	first, _ := decorate.BeginList[*corev1.Pod](pods)
 	for i, pod := range []*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-1", "42"), newPod("vault", "node-1", "43")} {
 		_ = first.Write(store.Write[*corev1.Pod]{Type: store.Addition, Object: pod, Hash: uint64(i + 1)}) // Commit returns the error
 	}
 	_ = first.Commit("43")
 
-	list, _ := decorate.Begin[*corev1.Pod](pods, true)
+	list, _ := decorate.BeginList[*corev1.Pod](pods)
 	defer list.Discard() // if a page fails; after Commit it does nothing
 	till, stock := store.Key{Namespace: "shop", Name: "till"}, store.Key{Namespace: "shop", Name: "stock"}
 	if pods.Has(till, store.Version{UID: "uid of till", ResourceVersion: "41"}, 1) {

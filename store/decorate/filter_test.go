@@ -165,7 +165,7 @@ func TestFilterPassesOnWhatAListTellsBesideItsObjects(t *testing.T) {
 
 	heard := listen(c)
 	key := inN("c")
-	b, _ := Begin(filtered, true)
+	b, _ := BeginList(filtered)
 	b.Keep(key)
 	b.Keep(inN("d"))
 	err := commit(b, "5",

@@ -62,7 +62,7 @@ func deleting[T any](object T) store.Write[T] {
 
 // apply makes writes of a watch one commit.
 func apply[T any](s store.Store[T], resourceVersion string, writes ...store.Write[T]) error {
-	b, _ := Begin(s, false)
+	b, _ := BeginWatch(s)
 	return commit(b, resourceVersion, writes...)
 }
 

@@ -7,17 +7,21 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Begin starts a batch of a store: one or more events of a watch, or, if replace is true, a list
-// that becomes the content of the store.
+// BeginWatch starts a batch of a store for one or more events of a watch.
 //
 // A plain [store.Store], and a store that embeds a [store.BatchStore] without its own BeginBatch,
 // gets an adapter. The adapter calls Add, Update, Delete, DeleteKey, Replace and Bookmark, and own
 // is false. Write the events of a watch to the adapter one at a time, so that each error belongs to
-// its object. A plain Store deletes each object that Replace omits. So Commit of a list with a
-// Write.Err or a Keep stores nothing, and returns an error that is no [*store.RejectedError]. In a
-// batch of a watch, Commit stops at a Write.Err. If another write or a resource version follows,
-// Commit adds such an error.
-func Begin[T any](s store.Store[T], replace bool) (b store.Batch[T], own bool) {
+// its object. Commit stops at a Write.Err. If another write or a resource version follows, Commit adds an
+// error that is no [*store.RejectedError].
+func BeginWatch[T any](s store.Store[T]) (b store.Batch[T], own bool) { return begin(s, false) }
+
+// BeginList is [BeginWatch] for a list that becomes the content of the store. A plain Store deletes each
+// object that Replace omits. So Commit of its adapter stores nothing of a list with a Write.Err or a Keep,
+// and returns an error that is no [*store.RejectedError].
+func BeginList[T any](s store.Store[T]) (b store.Batch[T], own bool) { return begin(s, true) }
+
+func begin[T any](s store.Store[T], replace bool) (b store.Batch[T], own bool) {
 	if batches, ok := s.(store.BatchStore[T]); ok {
 		if b := batches.BeginBatch(s, replace); b != nil {
 			return b, true

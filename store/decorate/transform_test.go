@@ -283,7 +283,7 @@ func TestTransformPassesOnWhatAListTellsBesideItsObjects(t *testing.T) {
 	c, pods, _ := slims()
 	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("n", "b", "u2", "1")}, "1"))
 	heard := listen(c)
-	b, _ := Begin(pods, true)
+	b, _ := BeginList(pods)
 	b.Keep(keyA())
 	err := commit(b, "3",
 		store.Write[*corev1.Pod]{Key: inN("b"), Err: errRefused},
@@ -341,7 +341,7 @@ func TestTransformWithoutItsArgumentsPanics(t *testing.T) {
 
 func TestTransformKeepsNothingOfAListThatComes(t *testing.T) {
 	c, into, calls := slims()
-	b, _ := Begin(into, true)
+	b, _ := BeginList(into)
 	var whole []weak.Pointer[corev1.Pod]
 	for n := range 100 {
 		p := pod("n", strconv.Itoa(n), "1", "5")
@@ -361,7 +361,7 @@ func TestTransformKeepsNothingOfAListThatComes(t *testing.T) {
 
 func TestTransformIsNotCalledForWhatAListTakesBack(t *testing.T) {
 	c, pods, fn := slims()
-	b, _ := Begin(pods, true)
+	b, _ := BeginList(pods)
 	require.NoError(t, commit(b, "1", adding(pod("n", "a", "u1", "1")), adding(pod("n", "b", "u2", "1")), deleting(pod("n", "a", "u1", "1"))))
 	assert.Equal(t, []string{"n/b"}, names(c.All()))
 	assert.Equal(t, 2, fn.calls)

@@ -19,7 +19,7 @@ var batching = []clause{
 		check: func(t *testing.T, s *subject) {
 			for _, replace := range []bool{false, true} {
 				s.begin(t, replace).Discard()
-				if _, own := decorate.Begin(&embedding{s.batches(t)}, replace); own {
+				if _, own := begin(&embedding{s.batches(t)}, replace); own {
 					s.errorf(t, "BeginBatch(self, %t) returned a batch although self is not the store, but a type that embeds it", replace)
 				}
 			}
@@ -234,10 +234,18 @@ var batching = []clause{
 // embedding inherits BeginBatch from the store under test.
 type embedding struct{ store.BatchStore[*Object] }
 
+// begin starts a batch of a list, or of a watch.
+func begin(s store.Store[*Object], replace bool) (batch store.Batch[*Object], own bool) {
+	if replace {
+		return decorate.BeginList(s)
+	}
+	return decorate.BeginWatch(s)
+}
+
 // begin starts a batch. A store without batches of its own fails the clause.
 func (s *subject) begin(t *testing.T, replace bool) store.Batch[*Object] {
 	t.Helper()
-	batch, own := decorate.Begin(s.store, replace)
+	batch, own := begin(s.store, replace)
 	if !own {
 		t.Fatalf("%T has no batches of its own: it is no store.BatchStore, or its BeginBatch(self, %t) returned nil for the store itself; "+
 			"test a store without batches with storetest.Run", s.store, replace)

@@ -34,7 +34,7 @@ func Run(t *testing.T, open func() (store.Store[*Object], store.Reader[*Object])
 }
 
 // RunBatches is Run for a store with its own batches, and tests these as well. It fails for a store
-// without them: see [decorate.Begin].
+// without them: see [decorate.BeginWatch].
 func RunBatches(t *testing.T, open func() (store.Store[*Object], store.Reader[*Object])) {
 	t.Helper()
 	run(t, open, storing, replacing, reading, versions, rejecting, batching, concurrency)

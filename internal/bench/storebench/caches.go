@@ -110,7 +110,7 @@ func (o *ours) look()                        { o.Snapshot() }
 
 // updateAtOnce makes the batch in the measured time.
 func (o *ours) updateAtOnce(pods []*corev1.Pod) error {
-	batch, _ := decorate.Begin[*corev1.Pod](o.Cache, false)
+	batch, _ := decorate.BeginWatch[*corev1.Pod](o.Cache)
 	for _, pod := range pods {
 		if err := batch.Write(store.Write[*corev1.Pod]{Type: store.Modification, Object: pod}); err != nil {
 			return err

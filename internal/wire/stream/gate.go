@@ -25,14 +25,14 @@ type gate struct {
 	// withoutManagedFields is that of the Reader.
 	withoutManagedFields bool
 
-	kept   []store.Key // keys of filtered objects, until pass returns them
-	newest string      // the version of the last filtered object
-	passed time.Time
-	met    map[store.Key]struct{} // the objects that remain in the batch
+	kept     []store.Key            // keys of filtered objects, until filter returns them
+	newest   string                 // the version of the last filtered object
+	returned time.Time              // when filter last returned keys
+	met      map[store.Key]struct{} // the objects that remain in the batch
 }
 
 const (
-	// pass combines at most about mostKept filtered objects into one item. It returns fewer after
+	// filter combines at most about mostKept filtered objects into one item. It returns fewer after
 	// longKept, so that the reflector notices progress of a slow server.
 	mostKept = 512
 	longKept = 100 * time.Millisecond
@@ -45,12 +45,12 @@ func (g *gate) shut() {
 	g.holds = nil
 }
 
-// pass removes from a batch the added objects that the store holds; the batch is nil at the end of
+// filter removes from a batch the added objects that the store holds; the batch is nil at the end of
 // the watch. It returns the keys of those that it removed so far, and the version of the last one,
 // unless they can wait for more. They cannot wait if another event follows: they come before the
-// rest of the batch. So pass removes no object after an event that is, or may be, about the same
+// rest of the batch. So filter removes no object after an event that is, or may be, about the same
 // object.
-func (g *gate) pass(format wire.Format, batch *wire.Batch, now time.Time) (keys []store.Key, version string) {
+func (g *gate) filter(format wire.Format, batch *wire.Batch, now time.Time) (keys []store.Key, version string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holds == nil {
@@ -75,16 +75,16 @@ func (g *gate) pass(format wire.Format, batch *wire.Batch, now time.Time) (keys 
 		batch.Frames = batch.Frames[:left]
 	}
 	follows := batch == nil || len(batch.Frames) > 0
-	if n := len(g.kept); n == 0 || !follows && n < mostKept && now.Sub(g.passed) < longKept {
+	if n := len(g.kept); n == 0 || !follows && n < mostKept && now.Sub(g.returned) < longKept {
 		return nil, ""
 	}
 	keys = g.kept
-	g.kept, g.passed = nil, now
+	g.kept, g.returned = nil, now
 	return keys, g.newest
 }
 
 // ask reports whether the store holds the object of a frame, and records it. It returns false for
-// plain if the object of the frame is unclear; then pass must keep all later frames.
+// plain if the object of the frame is unclear; then filter must keep all later frames.
 func (g *gate) ask(format wire.Format, frame *wire.Frame) (held, plain bool) {
 	kind := watch.EventType(frame.Type)
 	switch kind {

@@ -10,7 +10,7 @@ type Object interface {
 	metav1.Object
 }
 
-// Kind says what an [Item] brings.
+// Kind says what an [Item] brings. The kinds up to Outside are about objects: see Item.IsAboutObjects.
 type Kind uint8
 
 const (
@@ -51,8 +51,8 @@ type Item[T Object] struct {
 // IsWrite reports whether Write is for the store.
 func (i *Item[T]) IsWrite() bool { return i.Kind == Put || i.Kind == Delete }
 
-// IsChange reports whether an item is about objects.
-func (i *Item[T]) IsChange() bool { return i.Kind <= Outside }
+// IsAboutObjects reports whether an item is about objects, changed or not.
+func (i *Item[T]) IsAboutObjects() bool { return i.Kind <= Outside }
 
 // isDecoded reports whether a Put or Delete has the object.
 func (i *Item[T]) isDecoded() bool {

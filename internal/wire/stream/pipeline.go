@@ -77,7 +77,7 @@ func newPipeline[D, R any](from pool[D], slack int, decode func(D, *R, *wire.Bat
 // the previous part. The caller must deliver the part before the next call.
 func (l *pipeline[D, R]) add(batch *wire.Batch) *part[R] {
 	if l.helpers == 0 {
-		return l.now(batch)
+		return l.decodeNow(batch)
 	}
 	begun := l.put(batch)
 	for {
@@ -89,18 +89,18 @@ func (l *pipeline[D, R]) add(batch *wire.Batch) *part[R] {
 	}
 }
 
-// now decodes a batch on the caller's goroutine.
-func (l *pipeline[D, R]) now(batch *wire.Batch) *part[R] {
+// decodeNow decodes a batch on the caller's goroutine.
+func (l *pipeline[D, R]) decodeNow(batch *wire.Batch) *part[R] {
 	var none R
-	p := l.ready(none)
+	p := l.readyPart(none)
 	l.decode(l.own, &p.result, batch)
 	batch.Release()
 	return p
 }
 
-// ready returns a part with a complete result. It closes the part before to further batches: their
+// readyPart returns a part with a complete result. It closes the part before to further batches: their
 // events would precede the new part.
-func (l *pipeline[D, R]) ready(result R) *part[R] {
+func (l *pipeline[D, R]) readyPart(result R) *part[R] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.waiting); n > 0 {

@@ -167,7 +167,7 @@ func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
 		synctest.Wait() // the helper has begun with it, and has enough to do
 		parts = append(parts, l.add(batches[1]))
 		require.NotNil(t, parts[1], "it waits")
-		parts = append(parts, l.now(batches[2]))
+		parts = append(parts, l.decodeNow(batches[2]))
 		if p := l.add(batches[3]); p != nil {
 			parts = append(parts, p)
 		}

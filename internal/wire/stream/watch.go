@@ -23,12 +23,12 @@ import (
 type Watch[T Object] struct {
 	of       *Reader[T]
 	response *Response // whose body is read; also for the texts of errors
-	held     gate
+	gate     gate
 	shards   *Shards
 	parts    chan *part[[]Item[T]] // in order; results may be incomplete
 	cancel   context.CancelFunc
 	// err is the error that ended the watch; nil after an ordinary end, and after Next has
-	// returned it. It is set when parts is closed.
+	// returned it. It is set before parts is closed: read it after.
 	err error
 }
 
@@ -46,7 +46,7 @@ const (
 // that the store holds.
 func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, response *Response, initial bool, w Wants[T]) *Watch[T] {
 	s := &Watch[T]{
-		of: r, response: response, held: gate{holds: w.Holds, shards: w.Shards, withoutManagedFields: r.WithoutManagedFields}, shards: w.Shards,
+		of: r, response: response, gate: gate{holds: w.Holds, shards: w.Shards, withoutManagedFields: r.WithoutManagedFields}, shards: w.Shards,
 		parts: make(chan *part[[]Item[T]], partsAhead), cancel: cancel,
 	}
 	if initial {
@@ -99,7 +99,7 @@ func (s *Watch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], 
 // Live implements [Items]: the decoding goroutines decode every object. From then on, only a few
 // objects arrive at a time.
 func (s *Watch[T]) Live() {
-	s.held.shut()
+	s.gate.shut()
 	s.of.Pool.keepFew()
 }
 
@@ -124,9 +124,9 @@ func (s *Watch[T]) read(ctx context.Context) error {
 		asked := time.Now()
 		batch, err := frames.Next()
 		now := time.Now()
-		if keys, version := s.held.pass(format, batch, now); keys != nil {
+		if keys, version := s.gate.filter(format, batch, now); keys != nil {
 			held := Item[T]{Kind: Unchanged, Version: version, Keys: keys, Write: store.Write[T]{Type: store.Addition}}
-			if !s.send(ctx, decoding.ready([]Item[T]{held})) {
+			if !s.send(ctx, decoding.readyPart([]Item[T]{held})) {
 				return ctx.Err()
 			}
 		}
@@ -141,7 +141,7 @@ func (s *Watch[T]) read(ctx context.Context) error {
 		}
 		var p *part[[]Item[T]]
 		if now.Sub(asked) >= caughtUp && batch.Size() <= little {
-			p = decoding.now(batch)
+			p = decoding.decodeNow(batch)
 		} else if p = decoding.add(batch); p == nil {
 			continue // the batch joined a part that was already sent
 		}
@@ -169,8 +169,8 @@ func (s *Watch[T]) decode(d *decoder[T], items *[]Item[T], format wire.Format, b
 		if s.shards != nil && s.passBy(d, items, format, frame) {
 			continue
 		}
-		item, ok := s.item(d, format, frame)
-		if ok || format != wire.JSON {
+		item, whole := s.item(d, format, frame)
+		if whole || format != wire.JSON {
 			*items = append(*items, item)
 			continue
 		}
@@ -222,8 +222,9 @@ func (s *Watch[T]) passBy(d *decoder[T], items *[]Item[T], format wire.Format, f
 	return true
 }
 
-// item converts a frame to an item. It returns false if the object cannot be decoded.
-func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (Item[T], bool) {
+// item converts a frame to an item. whole is false if the frame cannot be decoded as one event, so that it may
+// hold several: see Recut. It is true for an event that would be invalid alone, such as one without an object.
+func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (_ Item[T], whole bool) {
 	change := changeOf(frame.Type)
 	switch {
 	case change == 0:
@@ -251,14 +252,14 @@ func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (I
 			}
 			setKind(decoded.object, d.envelope)
 		}
-		if _, other := d.check(decoded.object, decoded.key.Namespace, format, frame.Object); other != nil {
-			return s.fail(frame, other), true
+		if _, mismatch := d.check(decoded.object, decoded.key.Namespace, format, frame.Object); mismatch != nil {
+			return s.fail(frame, mismatch), true
 		}
 		item.Write.Hash = d.hash(format, frame)
 	} else {
 		// This may be an object of another kind.
-		if other := s.otherKind(format, frame); other != nil {
-			return s.fail(frame, other), true
+		if mismatch := s.otherKind(format, frame); mismatch != nil {
+			return s.fail(frame, mismatch), true
 		}
 		if err == nil {
 			return item, true // the store rejects it
@@ -268,8 +269,8 @@ func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (I
 			return s.fail(frame, err), false
 		}
 		if key.Name != "" {
-			if other := s.of.CheckNamespace(key.Namespace); other != nil {
-				return s.fail(frame, other), true
+			if mismatch := s.of.CheckNamespace(key.Namespace); mismatch != nil {
+				return s.fail(frame, mismatch), true
 			}
 		}
 		item = Undecodable[T](change, key, version, err)
@@ -280,8 +281,8 @@ func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (I
 	return item, err == nil
 }
 
-// other converts a frame that is about no object.
-func (s *Watch[T]) other(format wire.Format, frame *wire.Frame) (Item[T], bool) {
+// other converts a frame that is about no object. whole is as in item.
+func (s *Watch[T]) other(format wire.Format, frame *wire.Frame) (_ Item[T], whole bool) {
 	switch watch.EventType(frame.Type) {
 	case watch.Bookmark:
 		if frame.Object == nil {

@@ -33,7 +33,6 @@ const (
 	Delay                            // pause: Elapsed
 
 	Discard        // empty the staging area
-	Keep           // keep the objects of the page, which are staged already
 	Stage          // stage the objects of the events, or their deletions
 	StopWatch      // close the watch, because of Err if that is not nil
 	Latch          // record that the store has been filled
@@ -42,6 +41,10 @@ const (
 	StreamsOff     // record that the reflector uses lists instead of watch-lists because of Err
 	StreamsBack    // record that a watch-list completed
 )
+
+// Waits reports whether an action waits for the server, for the watch or for a time. No such action begins
+// after the end of Run's context.
+func (k ActionKind) Waits() bool { return k <= Receive || k == Wait || k == Delay }
 
 // Op is an operation that failed.
 type Op string

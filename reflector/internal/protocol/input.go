@@ -37,7 +37,7 @@ const (
 	Told                          // the client told the server's Kubernetes version, if it could
 	Changed                       // an event brought an object
 	Marked                        // an event brought a bookmark
-	Stored                        // the store accepted a write, or failed
+	Stored                        // a write to the store ended; Err says why it failed
 	Failed                        // a request failed, or an event was invalid
 	Ended                         // the watch ended: the server closed it, or the connection broke
 	Elapsed                       // a pause ended, or the alarm fired

@@ -74,7 +74,8 @@ func (p *step) page(in Input) {
 	}
 }
 
-// keep stages a page, and asks for the next one or replaces the store's content.
+// keep takes a page, whose objects were staged as they arrived, into the list. It asks for the next page or
+// replaces the store's content.
 func (p *step) keep(in Input) {
 	p.listing.pages++
 	if p.listing.first == "" {
@@ -85,12 +86,12 @@ func (p *step) keep(in Input) {
 	if in.Next == "" {
 		p.compare(OpList)
 		p.phase = replacing
-		p.do(Action{Do: Keep}, Action{Do: Replace, Version: p.listing.first})
+		p.do(Action{Do: Replace, Version: p.listing.first})
 		return
 	}
 	p.listing.next = in.Next
 	p.listing.paged = p.listing.paged || p.listing.version == "0"
-	p.do(Action{Do: Keep}, Action{Do: AskPage, Next: in.Next, Limit: p.listing.limit})
+	p.do(Action{Do: AskPage, Next: in.Next, Limit: p.listing.limit})
 }
 
 // compare reports a complete list that is older than the store, before the store takes it: nobody

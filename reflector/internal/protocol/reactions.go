@@ -106,7 +106,7 @@ func probeLater(p *step, err error) {
 // not with failed requests: after an outage, the first expired watch is followed by a list within
 // 1.6 seconds.
 func relist(p *step, err error) {
-	p.relist = true
+	p.mustList = true
 	p.backOff(err, &p.relists)
 }
 
@@ -119,7 +119,7 @@ func relistNow(p *step, err error) {
 		return
 	}
 	p.stop(err)
-	p.relist = true
+	p.mustList = true
 	p.begin()
 }
 

@@ -251,7 +251,7 @@ func describe(p State, a Action, now time.Time) string {
 		return "rejection: " + errorName(a.Err)
 	}
 	return map[ActionKind]string{
-		Apply: "apply", Discard: "discard", Keep: "keep", Stage: "stage",
+		Apply: "apply", Discard: "discard", Stage: "stage",
 		StopWatch: "stop", Latch: "synced", StreamsBack: "watch-lists on",
 	}[a.Do]
 }

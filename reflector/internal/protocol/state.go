@@ -41,8 +41,8 @@ type State struct {
 
 	// lost is true once the reflector has reported that the server is behind position, until a list.
 	lost bool
-	// relist is true if the next request must be a list: the reflector cannot watch from position.
-	relist bool
+	// mustList is true if the next request must be a list: the reflector cannot watch from position.
+	mustList bool
 	// started is the time of the start.
 	started time.Time
 	// listed is the time of the last complete list.
@@ -200,7 +200,7 @@ func (p *step) take(in Input) {
 	switch in.Kind {
 	case Started:
 		p.started, p.heard, p.triggered = p.now, p.now, false
-		if !p.relist && p.relistAt.IsZero() {
+		if !p.mustList && p.relistAt.IsZero() {
 			p.position = in.Version
 		}
 		p.relist = p.relist || p.ListsFirst
@@ -212,7 +212,7 @@ func (p *step) take(in Input) {
 	case Changed, Marked:
 		p.event(in)
 	case Stored:
-		p.store(in)
+		p.committed(in)
 	case Told:
 		p.consistent = in.Consistent
 		p.list()
@@ -236,8 +236,8 @@ func (p *step) do(actions ...Action) { p.todo = append(p.todo, actions...) }
 // snapshot during the silence.
 func (p *step) begin() {
 	switch {
-	case p.position == "" || p.relist || p.relistDue():
-		p.relist = true // until it is done
+	case p.position == "" || p.mustList || p.relistDue():
+		p.mustList = true // until it is done
 		p.obtain()
 	case p.suspect && !p.lastProbe && p.now.Before(p.unlistable):
 		p.watch() // and then a probe, if the server accepts it
@@ -347,15 +347,15 @@ func (p *step) event(in Input) {
 	}
 }
 
-// store handles the store's result for a change or a list.
-func (p *step) store(in Input) {
+// committed handles the store's result for a change or a list.
+func (p *step) committed(in Input) {
 	switch {
 	case in.Err != nil && !Rejected(in.Err):
 		// The store failed as a whole. Continuing would move its version past changes that it
 		// lacks.
 		relist(p, in.Err)
 	case p.phase != applying:
-		p.stored(in.Err)
+		p.listStored(in.Err)
 	case in.Err == nil:
 		p.phase, p.todo = following, receiveOnly
 	default:
@@ -365,8 +365,8 @@ func (p *step) store(in Input) {
 	}
 }
 
-// stored handles a list that the store has, except for the objects that err names.
-func (p *step) stored(err error) {
+// listStored handles a list that the store has, except for the objects that err names.
+func (p *step) listStored(err error) {
 	open := p.phase == replaced
 	p.do(Action{Do: Latch})
 	p.recovered()
@@ -376,7 +376,7 @@ func (p *step) stored(err error) {
 	} else {
 		p.rejections.healthy(p.now)
 	}
-	p.position, p.relist, p.unavailable, p.lost = p.listing.first, false, false, false
+	p.position, p.mustList, p.unavailable, p.lost = p.listing.first, false, false, false
 	p.suspect, p.failedProbes, p.lastProbe, p.unlistable = false, 0, false, time.Time{}
 	p.listed, p.heard = p.now, p.now
 	p.versionless = p.position == ""
