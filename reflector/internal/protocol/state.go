@@ -203,7 +203,7 @@ func (p *step) take(in Input) {
 		if !p.mustList && p.relistAt.IsZero() {
 			p.position = in.Version
 		}
-		p.relist = p.relist || p.ListsFirst
+		p.mustList = p.mustList || p.ListsFirst
 		p.begin()
 	case Answered:
 		p.page(in)
