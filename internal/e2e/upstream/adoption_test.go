@@ -46,7 +46,7 @@ type program struct {
 	// Envtest says that the tests need a kube-apiserver.
 	Envtest  bool     `json:"envtest,omitempty"`
 	Packages []string `json:"packages"`
-	// Skip is a pattern of tests that cannot run with any informers. Because says why.
+	// Skip is a pattern of tests that do not pass every time with any informers, or at all. Because says why.
 	Skip    string `json:"skip,omitempty"`
 	Because string `json:"because,omitempty"`
 
