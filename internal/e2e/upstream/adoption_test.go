@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -46,7 +49,7 @@ type program struct {
 	// Envtest says that the tests need a kube-apiserver.
 	Envtest  bool     `json:"envtest,omitempty"`
 	Packages []string `json:"packages"`
-	// Skip is a pattern of tests that cannot run with any informers. Because says why.
+	// Skip is a pattern of tests that do not pass every time with any informers, or at all. Because says why.
 	Skip    string `json:"skip,omitempty"`
 	Because string `json:"because,omitempty"`
 
@@ -65,7 +68,7 @@ type program struct {
 	Tested    versions `json:"tested"`
 	Stock     outcome  `json:"stock"`
 	Ours      outcome  `json:"ours"`
-	// Reached says that the tests ran informers of this library.
+	// Reached says that the tests ran informers of this library. Otherwise they made some, and used their stores or handlers.
 	Reached bool   `json:"reached"`
 	Differs string `json:"differs"`
 }
@@ -90,6 +93,7 @@ type outcome struct {
 	Failed int `json:"failed"`
 
 	failures []string
+	made     bool
 	reached  bool
 }
 
@@ -160,6 +164,7 @@ func (p *program) try(t *testing.T) {
 		}
 	}
 	p.Ours = p.test(t, folder)
+	require.True(t, p.Ours.made, "the tests make no informer of this library")
 	p.Tested = p.versions(t, folder)
 	p.Reached = p.Ours.reached
 }
@@ -299,7 +304,8 @@ func (p program) test(t *testing.T, folder string) outcome {
 	if used {
 		covered, err := os.ReadFile(profile)
 		require.NoError(t, err)
-		result.reached = informerRan.Match(covered)
+		result.made = ran(t, covered, "informer.go", "newInformer")
+		result.reached = ran(t, covered, "run.go", "Run")
 	}
 	return result
 }
@@ -318,8 +324,27 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// informerRan matches a statement of informer.Informer.Run in a profile.
-var informerRan = regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(rootModule) + `/informer/run\.go:\S+ \d+ [1-9]\d*$`)
+// ran says whether a function of package informer ran, by a profile.
+func ran(t *testing.T, profile []byte, file, function string) bool {
+	t.Helper()
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, filepath.Join("..", "..", "..", "informer", file), nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	at := slices.IndexFunc(parsed.Decls, func(d ast.Decl) bool {
+		f, ok := d.(*ast.FuncDecl)
+		return ok && f.Name.Name == function
+	})
+	require.GreaterOrEqual(t, at, 0, "%s has no function %s", file, function)
+	from, to := files.Position(parsed.Decls[at].Pos()).Line, files.Position(parsed.Decls[at].End()).Line
+
+	statement := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(rootModule+"/informer/"+file) + `:(\d+)\.\S+ \d+ [1-9]\d*$`)
+	for _, found := range statement.FindAllStringSubmatch(string(profile), -1) {
+		if line := number(t, found[1]); from <= line && line <= to {
+			return true
+		}
+	}
+	return false
+}
 
 // apply changes the only place of a text in a file, and adds the import.
 func (l line) apply(t *testing.T, folder string) {
@@ -377,7 +402,7 @@ func adoptionTable(record []program) string {
 	for _, p := range record {
 		ours := p.Ours.String()
 		if !p.Reached {
-			ours += "; they run no informer of ours"
+			ours += "; they make informers and run none"
 		}
 		notes := []string{p.Differs, p.Took, p.Because}
 		notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
