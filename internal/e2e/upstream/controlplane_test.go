@@ -183,7 +183,16 @@ func startProcess(t *testing.T, program, kubeconfig string) *process {
 	command.Stdout, command.Stderr = log, log
 	require.NoError(t, command.Start())
 	p.id = command.Process.Pid
+	// However the tests end, the system closes the input of the watchdog, which then ends the program.
+	watchdog := exec.Command("/bin/sh", "-c", "while read -r _; do :; done; kill -KILL $0", strconv.Itoa(p.id))
+	watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt must not end it
+	live, err := watchdog.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, watchdog.Start())
 	t.Cleanup(func() {
+		_ = watchdog.Process.Kill()
+		_ = watchdog.Wait()
+		_ = live.Close()
 		_ = command.Process.Signal(syscall.SIGTERM)
 		kill := time.AfterFunc(30*time.Second, func() { _ = command.Process.Kill() })
 		_ = command.Wait()
