@@ -79,9 +79,10 @@
 //     two minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It
 //     gives up a list after half an hour or ten million objects (EndlessList). It waits at most ten
 //     minutes for a Retry-After. If two consecutive watches last less than ten seconds each, it
-//     reports the second one (ShortWatch), and opens about one watch a second. After three broken
-//     watch-lists, or one that the server does not support, the reflector uses lists for an hour;
-//     [State] gives the reason.
+//     reports the second one (ShortWatch), and opens about one watch a second. A watch that brought
+//     a hundred changes does not count, however soon it ended: a busy server ends watches that are
+//     slow, and the reflector resumes at once. After three broken watch-lists, or one that the
+//     server does not support, the reflector uses lists for an hour; [State] gives the reason.
 //   - reflector-R8: When ctx ends, Run stops waiting at once, and returns after everything that it
 //     started has ended. If a client does not end its watch when the reflector stops it, the
 //     reflector gives that watch up after five seconds. If resources share a mapper

@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,30 @@ func TestListsInPagesThenWatchesFromTheListsVersion(t *testing.T) {
 		assert.Equal(t, "20", s.ResourceVersion())
 		assert.NoError(t, stop(), "Run returns nil when ctx ended")
 		assert.Zero(t, api.openWatches())
+	})
+}
+
+// TestWatchesThatManyChangesOverrunAreResumedAtOnce covers a server that ends watches because the client is slow, which it is most when most happens.
+func TestWatchesThatManyChangesOverrunAreResumedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("10", "", configMap("a", "u1", "1"))
+		version := 10
+		for range 4 {
+			var events []watch.Event
+			for range 100 {
+				version++
+				events = append(events, modified(configMap("a", "u1", strconv.Itoa(version))))
+			}
+			api.watch(events...)
+		}
+		api.watchOpen()
+		r := New(api, newStore())
+		stop := running(t, r)
+		synctest.Wait() // no time passes
+		assert.Equal(t, "410", r.State().ResourceVersion, "%s", api.seen())
+		assert.Equal(t, Watching, r.State().Phase)
+		assert.NoError(t, r.State().Err)
+		require.NoError(t, stop())
 	})
 }
 

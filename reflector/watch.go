@@ -110,6 +110,7 @@ func (r *run[T]) takePending() protocol.Input {
 			in.Version = item.Version
 		}
 		in.Added = in.Added || item.Write.Type == store.Addition
+		in.Changes += max(len(item.Keys), item.Count, 1)
 		if r.shards != nil {
 			r.learnItem(item)
 		}

@@ -355,6 +355,9 @@ func (x *Indexer[T]) Index(name string, object any) ([]any, error) {
 		return nil, fmt.Errorf("index %q: %w", name, err)
 	}
 	state := x.view.Snapshot()
+	if len(values) == 1 { // as for each list of a namespace: generated listers get it here
+		return i.list(state, values[0]), nil
+	}
 	found := map[store.Key]T{}
 	for _, value := range values {
 		maps.Insert(found, i.get(state, value))
@@ -389,11 +392,7 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := []any{}
-	for _, object := range i.get(x.view.Snapshot(), value) {
-		objects = append(objects, object)
-	}
-	return objects, nil
+	return i.list(x.view.Snapshot(), value), nil
 }
 
 // ListIndexFuncValues returns all values of the index, in no particular order. It returns none for
@@ -422,6 +421,15 @@ func (i index[T]) get(state *store.Snapshot[T], value string) iter.Seq2[store.Ke
 		return state.Namespace(value)
 	}
 	return i.found.On(state).Get(value)
+}
+
+// list returns the objects of a snapshot with a value, in the order of their keys.
+func (i index[T]) list(state *store.Snapshot[T], value string) []any {
+	objects := []any{}
+	for _, object := range i.get(state, value) {
+		objects = append(objects, object)
+	}
+	return objects
 }
 
 // keysOf iterates over the keys that a string may stand for, the likeliest first. "a/b" is a

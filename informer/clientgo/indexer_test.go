@@ -2,6 +2,7 @@ package clientgo
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -160,6 +161,24 @@ func TestIndexerFindsByValue(t *testing.T) {
 	}
 	_, err = x.Index("letters", "no object")
 	assert.ErrorContains(t, err, `index "letters"`)
+}
+
+// TestListOfANamespaceCopiesOnce covers what generated listers do for each list of a namespace: they ask by an object that has only a namespace.
+func TestListOfANamespaceCopiesOnce(t *testing.T) {
+	x, _ := filled(t)
+	for i := range 100 {
+		require.NoError(t, x.Add(in("west", fmt.Sprint("b", i))))
+	}
+	west := &metav1.ObjectMeta{Namespace: "west"}
+	byValue := testing.AllocsPerRun(100, func() { _, _ = x.ByIndex(cache.NamespaceIndex, "west") })
+	byObject := testing.AllocsPerRun(100, func() { _, _ = x.Index(cache.NamespaceIndex, west) })
+	assert.LessOrEqual(t, byObject, byValue+2, "but for the values that the index function returns")
+	found, err := x.Index(cache.NamespaceIndex, west)
+	require.NoError(t, err)
+	keys, err := x.IndexKeys(cache.NamespaceIndex, "west")
+	require.NoError(t, err)
+	assert.Len(t, keys, 101)
+	assert.Equal(t, keys, names(found))
 }
 
 func TestIndexersAreAddedAtAnyTime(t *testing.T) {

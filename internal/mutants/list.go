@@ -560,6 +560,18 @@ var mutants = []mutant{{
 	with:  "if !p.moved() && lasted < ShortWatchTime {",
 	tests: []string{"./reflector/internal/protocol", "./reflector"},
 }, {
+	name:  "protocol: a watch with many changes is brief",
+	file:  "reflector/internal/protocol/end.go",
+	text:  "lasted < briefWatch && !busy",
+	with:  "lasted < briefWatch",
+	tests: []string{"./reflector/internal/protocol", "./reflector"},
+}, {
+	name:  "protocol: each watch with many changes is followed by a probe",
+	file:  "reflector/internal/protocol/end.go",
+	text:  "p.brief < 2 && !busy ||",
+	with:  "p.brief < 2 ||",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
 	name:  "protocol: replayed events count as news",
 	file:  "reflector/internal/protocol/end.go",
 	text:  " && !behind(p.position, p.watching.from)",

@@ -7,6 +7,8 @@
 //     eight packages are tested; the variable KUBEREFLECTOR_KUBERNETES names others, or all. testdata/kubernetes.md has the result of all.
 //   - Kubernetes: its garbage collector runs as a program on a kube-apiserver, and leaves what the one of reflectortest leaves.
 //   - Kubernetes: its controller of StatefulSets runs there, too, and does to pods and claims what the player of controller/simulate does.
+//   - Kubernetes: kube-controller-manager and kube-scheduler run as programs on a kube-apiserver under a load, as they are and with our factories. They
+//     have to finish each phase of the load, and a table compares what they use. The variable KUBEREFLECTOR_CONTROLPLANE starts this.
 //   - trust-manager, an operator of ConfigMaps and Secrets, and cluster-api, an operator of many kinds: their managers get the line
 //     NewCache: controllerruntime.NewCache. The programs build.
 //   - JobSet, an operator of Jobs, is played under disturbances by package jobset, and others by the modules in testdata/operators, each of which is run

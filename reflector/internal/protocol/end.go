@@ -13,6 +13,12 @@ const (
 	// one event would get hundreds of requests a second.
 	briefWatch = 10 * time.Second
 
+	// busyWatch is the number of changes with which a watch is not brief, however long it lasted. A
+	// server ends the watches that its changes overrun, mostly several in a row, until the client has
+	// caught up. With pauses in between, the cache would be seconds late when most happens, and the next
+	// watch would begin with even more changes. Requests stay rare beside the changes.
+	busyWatch = 100
+
 	// briefWatches consecutive watches that end at one version cause a list: the client may be
 	// unable to decode the next event.
 	briefWatches = 3
@@ -51,14 +57,15 @@ func (p *step) end(err error) {
 		breakOff(p, err)
 		return
 	}
-	if lasted < briefWatch {
+	busy := p.watching.changes >= busyWatch
+	if lasted < briefWatch && !busy {
 		p.brief++
 	} else {
 		p.brief = 0
 	}
-	// A server that closes one brief watch after the other is probed once in a while: it cannot be
+	// A server that closes one brief or busy watch after the other is probed once in a while: it cannot be
 	// restored in between without refusing a connection.
-	early := lasted < max(ShortWatchTime, p.watching.asked-clockSlack) && (p.brief < 2 || p.now.Sub(p.probedAt) >= briefWatch)
+	early := lasted < max(ShortWatchTime, p.watching.asked-clockSlack) && (p.brief < 2 && !busy || p.now.Sub(p.probedAt) >= briefWatch)
 	p.suspect = p.suspect || err != nil || early
 	if !p.relistDue() && !p.moved() && lasted < ShortWatchTime {
 		if err == nil {

@@ -14,6 +14,7 @@ type Input struct {
 	Version string
 	Next    string // the token of the next page (Answered)
 	Added   bool   // the object is new, or an initial event (Changed)
+	Changes int    // the number of objects (Changed)
 	Closing bool   // the bookmark ends the initial events (Marked)
 	// Lasts is the watch timeout that the reflector requested, counted from now (Accepted).
 	Lasts time.Duration

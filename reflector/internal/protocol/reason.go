@@ -23,7 +23,7 @@ const (
 	// arrived for half an hour.
 	EndlessList Reason = "EndlessList"
 	// ShortWatch means that the server ended a watch within a second without a new event, or two
-	// watches in a row within ten seconds each.
+	// watches in a row within ten seconds each, with few changes.
 	ShortWatch Reason = "ShortWatch"
 	// StreamEnded means that a watch-list ended before the server had sent all objects.
 	StreamEnded Reason = "StreamEnded"

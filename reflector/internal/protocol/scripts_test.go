@@ -120,7 +120,10 @@ func parseInput(words []string) (Input, error) {
 		in = Input{Kind: Accepted}
 		in.Lasts, _ = time.ParseDuration(argument(1))
 	case "event":
-		in = Input{Kind: Changed, Version: version, Added: argument(2) != "update"}
+		in = Input{Kind: Changed, Version: version, Added: argument(2) != "update", Changes: 1}
+		if many, err := strconv.Atoi(argument(2)); err == nil {
+			in.Changes = many
+		}
 	case "bookmark":
 		in = Input{Kind: Marked, Version: version, Closing: argument(2) == "closing"}
 	case "stored":

@@ -60,7 +60,7 @@ type State struct {
 	lastProbe bool
 	// unlistable is until when the server counts as unable to list, because it failed a last probe.
 	unlistable time.Time
-	// brief counts consecutive watches that ended within briefWatch.
+	// brief counts consecutive watches that ended within briefWatch, without busyWatch changes.
 	brief int
 
 	listing  listing
@@ -120,6 +120,8 @@ type watching struct {
 	asked  time.Duration // requested duration of the watch
 	from   string        // version at which the watch began
 	news   bool          // the watch delivered a change with a version other than position
+
+	changes int // that the watch delivered with such versions
 }
 
 const (
@@ -328,6 +330,7 @@ func (p *step) event(in Input) {
 			// next watch repeats the events.
 			p.position = in.Version
 			p.watching.news = p.watching.news || in.Kind == Changed
+			p.watching.changes += in.Changes
 		}
 		p.phase = applying
 		p.todo = applyOnly
