@@ -3,11 +3,9 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -18,12 +16,10 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
-	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -123,24 +119,14 @@ type definitions struct {
 	known    *lifecycle.Latch
 
 	mu        sync.Mutex
-	refused   map[string]error             // by the name of the informer: why it cannot follow. Guarded by mu
-	found     map[schema.GroupKind]*found  // by discovery; nil before. Guarded by mu
-	failed    map[schema.GroupVersion]bool // versions that did not answer the last discovery. Guarded by mu
-	outdated  bool                         // something says that discovery has changed. Guarded by mu
-	notBefore time.Time                    // of the next discovery. Guarded by mu
-	err       error                        // of the last discovery. Guarded by mu
-}
-
-// found is a kind that discovery names.
-type found struct {
-	versions []string // the preferred one first
-	resource map[string]foundResource
-}
-
-type foundResource struct {
-	plural     string
-	namespaced bool
-	watchable  bool
+	followErr map[string]error                 // by the name of the informer: why it cannot follow; nil if it does. Guarded by mu
+	deleted   map[types.UID]string             // versions at which definitions were gone, at most mostDeleted; guarded by mu
+	found     map[schema.GroupKind]*discovered // by discovery; nil before. Guarded by mu
+	failed    map[schema.GroupVersion]bool     // versions that did not answer the last discovery. Guarded by mu
+	outdated  bool                             // something says that discovery has changed. Guarded by mu
+	custom    bool                             // found has the kinds of definitions, too, because they could not be watched then. Guarded by mu
+	notBefore time.Time                        // of the next discovery. Guarded by mu
+	err       error                            // of the last discovery. Guarded by mu
 }
 
 // pollPause is the time between two discoveries if the fleet may not watch definitions, and how often
@@ -153,7 +139,7 @@ var (
 )
 
 func newDefinitions(f *Fleet) (*definitions, error) {
-	d := &definitions{fleet: f, logger: f.logger, woken: make(chan struct{}, 1), known: lifecycle.NewLatch(), refused: map[string]error{}}
+	d := &definitions{fleet: f, logger: f.logger, woken: make(chan struct{}, 1), known: lifecycle.NewLatch(), followErr: map[string]error{}, deleted: map[types.UID]string{}}
 	own := rest.CopyConfig(f.config)
 	own.GroupVersion, own.NegotiatedSerializer = &schema.GroupVersion{}, scheme.Codecs.WithoutConversion()
 	own.ContentType, own.AcceptContentTypes = "", ""
@@ -179,7 +165,10 @@ func newDefinitions(f *Fleet) (*definitions, error) {
 	d.crds.Handle(informer.HandlerFuncs[*definition]{
 		OnAdd:    func(crd *definition, _ bool) { d.defined(crd.groupKind()) },
 		OnUpdate: func(prior, crd *definition) { d.defined(prior.groupKind(), crd.groupKind()) },
-		OnDelete: func(crd *definition, _ bool) { d.defined(crd.groupKind()) },
+		OnDelete: func(crd *definition, _ bool) {
+			d.noteDeleted(crd)
+			d.defined(crd.groupKind())
+		},
 	})
 	d.services = informer.New(services, d.options("definitions of APIs")...)
 	d.services.Handle(informer.HandlerFuncs[*apiService]{
@@ -196,8 +185,8 @@ func newDefinitions(f *Fleet) (*definitions, error) {
 
 // options are those of the informers of definitions. A refused list ends Run: see followOne.
 func (d *definitions) options(name string) []informer.Option {
-	final := func(err error) bool { return !isRefused(err) }
-	return []informer.Option{informer.WithName(name), informer.WithLogger(d.logger), informer.WithReflector(reflector.WithRetry(final))}
+	retry := func(err error) bool { return !isRefused(err) }
+	return []informer.Option{informer.WithName(name), informer.WithLogger(d.logger), informer.WithReflector(reflector.WithRetry(retry))}
 }
 
 // run follows definitions until ctx ends.
@@ -249,9 +238,12 @@ var errEnded = errors.New("watch ended")
 // setRefused records why an informer of definitions does not follow them, or nil if it does.
 func (d *definitions) setRefused(name string, err error) {
 	d.mu.Lock()
-	was, known := d.refused[name]
-	d.refused[name] = err
-	all := len(d.refused) == 2
+	was, known := d.followErr[name]
+	d.followErr[name] = err
+	if !known && err != nil || known && (was == nil) != (err == nil) {
+		d.outdated = true // discovery tells other things then
+	}
+	all := len(d.followErr) == 2
 	d.mu.Unlock()
 	if all {
 		d.known.Set()
@@ -262,8 +254,8 @@ func (d *definitions) setRefused(name string, err error) {
 	if err != nil {
 		d.logger.Warn("definitions cannot be watched: discovery is asked instead, once a minute while a wanted kind is not served", zap.String("informer", name), zap.Error(err))
 	}
-	d.pokeAll()
-	d.wake()
+	d.recheckAll()
+	d.requestDiscovery()
 }
 
 // follows reports whether every change of a definition is an event.
@@ -273,16 +265,41 @@ func (d *definitions) follows() bool {
 	return d.followsLocked()
 }
 
+// followsKind reports whether every change of what a resolution depends on is an event.
+func (d *definitions) followsKind(of resolution) bool {
+	if of.definition == "" {
+		return d.follows()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err, answered := d.followErr[d.crds.Name()]
+	return answered && err == nil
+}
+
 func (d *definitions) followsLocked() bool {
-	if len(d.refused) < 2 {
+	if len(d.followErr) < 2 {
 		return false
 	}
-	for _, err := range d.refused {
+	for _, err := range d.followErr {
 		if err != nil {
 			return false
 		}
 	}
 	return true
+}
+
+// mostDeleted bounds the memory of deleted definitions. One that is forgotten matters only if it was made
+// again before its members have looked.
+const mostDeleted = 1000
+
+// noteDeleted records at which version a definition was gone.
+func (d *definitions) noteDeleted(crd *definition) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.deleted) >= mostDeleted {
+		clear(d.deleted)
+	}
+	d.deleted[crd.UID] = crd.ResourceVersion
 }
 
 // defined makes members of kinds resolve them again. What discovery said about them is outdated: it also
@@ -295,10 +312,10 @@ func (d *definitions) defined(kinds ...schema.GroupKind) {
 	d.mu.Unlock()
 	for _, m := range d.fleet.all() {
 		if slices.Contains(kinds, m.identity.kind.GroupKind()) {
-			m.poke()
+			m.recheck()
 		}
 	}
-	d.wake()
+	d.requestDiscovery()
 }
 
 // serviceChanged makes members of an API resolve their kinds again. The API may have other kinds now.
@@ -312,28 +329,28 @@ func (d *definitions) serviceChanged(s *apiService) {
 		if definition := d.definitionOf(kind.GroupKind()); definition == nil {
 			wanted = true
 		}
-		m.poke()
+		m.recheck()
 	}
 	if wanted {
-		d.distrust()
+		d.markOutdated()
 	}
 }
 
-// distrust makes the next discovery due.
-func (d *definitions) distrust() {
+// markOutdated makes the next discovery due.
+func (d *definitions) markOutdated() {
 	d.mu.Lock()
 	d.outdated = true
 	d.mu.Unlock()
-	d.wake()
+	d.requestDiscovery()
 }
 
-func (d *definitions) pokeAll() {
+func (d *definitions) recheckAll() {
 	for _, m := range d.fleet.all() {
-		m.poke()
+		m.recheck()
 	}
 }
 
-func (d *definitions) wake() {
+func (d *definitions) requestDiscovery() {
 	select {
 	case d.woken <- struct{}{}:
 	default:
@@ -345,7 +362,7 @@ func (d *definitions) ready() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case len(d.refused) < 2:
+	case len(d.followErr) < 2:
 		return errors.New("fleet does not know yet which kinds the server defines")
 	case d.err != nil:
 		return fmt.Errorf("fleet: %w", d.err)
@@ -366,14 +383,20 @@ func (d *definitions) definitionOf(kind schema.GroupKind) *definition {
 }
 
 // isDeleted reports whether the definition is gone from which objects were read. upTo is a version at
-// which it was gone: objects up to that version were its own.
+// which it was gone: objects up to that version were its own, and a newer one belongs to a definition that
+// was made later under the same name, whose objects a watch may show before the watch of definitions does.
 func (d *definitions) isDeleted(from resolution) (upTo string, deleted bool) {
 	if !lifecycle.IsClosed(d.crds.Synced()) {
 		return "", false
 	}
 	now := d.crds.Cache().Snapshot()
-	crd, exists := now.Get(store.Key{Name: from.definition})
-	return now.ResourceVersion(), !exists || crd.UID != from.uid
+	if _, exists := now.Get(store.Key{Name: from.definition}); !exists {
+		return now.ResourceVersion(), true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	upTo, deleted = d.deleted[from.uid]
+	return upTo, deleted
 }
 
 // resolve says how to read a kind now. before is how it was read last: its version is kept while the
@@ -394,13 +417,10 @@ func (d *definitions) resolveKind(kind schema.GroupVersionKind, before string) r
 	crd := d.definitionOf(kind.GroupKind())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	refused, answered := d.refused[d.crds.Name()]
+	refused, answered := d.followErr[d.crds.Name()]
 	of := d.found[kind.GroupKind()]
-	if crd != nil {
-		to := resolveDefinition(crd, kind, before)
-		if to.problem == nil || refused == nil || of == nil {
-			return to
-		} // else the definition may have changed since the program could read it
+	if crd != nil && (refused == nil || !d.custom) { // else the definition may have changed since the program could read it
+		return resolveDefinition(crd, kind, before)
 	}
 	switch {
 	case !answered:
@@ -497,172 +517,6 @@ func choose(served []string, wanted, before string) (string, bool) {
 	}
 	return served[0], true
 }
-
-// discoverWhenNeeded asks discovery until ctx ends. It is needed at first if somebody wants a kind
-// without a CustomResourceDefinition; then if an APIService says that its API has changed, or, while
-// definitions cannot be watched, once a minute as long as a wanted kind is not served.
-func (d *definitions) discoverWhenNeeded(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	pause := firstPause
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-d.woken:
-		case <-timer.C:
-		}
-		due, needed := d.due()
-		if !needed {
-			continue
-		}
-		if wait := time.Until(due); wait > 0 {
-			timer.Reset(wait)
-			continue
-		}
-		incomplete, err := d.discover(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			d.logger.Warn("discovery failed, and is tried again", zap.Duration("in", pause), zap.Error(err))
-		}
-		again := !d.follows() && err == nil
-		switch {
-		case err != nil || incomplete:
-			d.postpone(pause, true)
-			pause = min(2*pause, pollPause)
-		case again:
-			d.postpone(pollPause, false)
-			pause = firstPause
-		default:
-			d.postpone(firstPause, false)
-			pause = firstPause
-		}
-		d.pokeAll()
-		d.wake() // to set the timer for the next one
-	}
-}
-
-// postpone records when discovery may be asked again, and whether it has to be.
-func (d *definitions) postpone(pause time.Duration, outdated bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.notBefore = time.Now().Add(pause)
-	d.outdated = d.outdated || outdated
-}
-
-// due returns when discovery is to be asked, if it is needed.
-func (d *definitions) due() (at time.Time, needed bool) {
-	others, missing := false, false // members of other kinds than those of CustomResourceDefinitions
-	follows := d.follows()
-	for _, m := range d.fleet.all() {
-		served := m.isServed()
-		if d.definitionOf(m.identity.kind.GroupKind()) == nil || !follows && !served {
-			others = true
-			missing = missing || !served
-		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, answered := d.refused[d.crds.Name()]; !answered || !others {
-		return at, false
-	}
-	return d.notBefore, d.found == nil || d.outdated || missing && !d.followsLocked()
-}
-
-const aggregatedMedia = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
-// discover asks the server which kinds it has. What it knew of an API that does not answer now, it
-// keeps; incomplete reports that there is such an API.
-func (d *definitions) discover(ctx context.Context) (incomplete bool, err error) {
-	all, failed := map[schema.GroupKind]*found{}, map[schema.GroupVersion]bool{}
-	for _, path := range []string{"/api", "/apis"} {
-		var list apidiscovery.APIGroupDiscoveryList
-		if err = d.get(ctx, path, &list); err != nil {
-			break
-		}
-		for _, group := range list.Items {
-			read(&group, all, failed)
-		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if refused, answered := d.refused[d.crds.Name()]; answered && refused == nil {
-		for kind := range all {
-			if d.definitionOf(kind) != nil {
-				delete(all, kind) // the definition says more
-			}
-		}
-	}
-	d.err, d.outdated = err, false
-	if err != nil {
-		return false, err
-	}
-	for kind, before := range d.found {
-		for _, name := range before.versions {
-			if failed[schema.GroupVersion{Group: kind.Group, Version: name}] {
-				now := all[kind]
-				if now == nil {
-					now = &found{resource: map[string]foundResource{}}
-					all[kind] = now
-				}
-				now.versions = append(now.versions, name)
-				now.resource[name] = before.resource[name]
-			}
-		}
-	}
-	d.found, d.failed = all, failed
-	return len(failed) > 0, nil
-}
-
-// read adds the kinds of an API group, and the versions that do not answer.
-func read(group *apidiscovery.APIGroupDiscovery, all map[schema.GroupKind]*found, failed map[schema.GroupVersion]bool) {
-	for _, version := range group.Versions {
-		if version.Freshness == apidiscovery.DiscoveryFreshnessStale {
-			failed[schema.GroupVersion{Group: group.Name, Version: version.Version}] = true
-			continue
-		}
-		for _, r := range version.Resources {
-			if r.ResponseKind == nil || r.ResponseKind.Group != "" && r.ResponseKind.Group != group.Name {
-				continue // the kind of another group, such as a Scale
-			}
-			kind := schema.GroupKind{Group: group.Name, Kind: r.ResponseKind.Kind}
-			one := all[kind]
-			if one == nil {
-				one = &found{resource: map[string]foundResource{}}
-				all[kind] = one
-			}
-			if _, twice := one.resource[version.Version]; twice {
-				continue
-			}
-			one.versions = append(one.versions, version.Version)
-			one.resource[version.Version] = foundResource{
-				plural: r.Resource, namespaced: r.Scope == apidiscovery.ScopeNamespace, watchable: sets.New(r.Verbs...).HasAll("list", "watch"),
-			}
-		}
-	}
-}
-
-// get reads an aggregated answer of discovery.
-func (d *definitions) get(ctx context.Context, path string, list *apidiscovery.APIGroupDiscoveryList) error {
-	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
-	defer cancel()
-	data, err := d.rest.Get().AbsPath(path).SetHeader("Accept", aggregatedMedia).Do(ctx).Raw()
-	if err != nil {
-		return fmt.Errorf("discovery at %s: %w", path, err)
-	}
-	if err := json.Unmarshal(data, list); err != nil {
-		return fmt.Errorf("discovery at %s: %w", path, err)
-	}
-	if list.Kind != "APIGroupDiscoveryList" {
-		return fmt.Errorf("discovery at %s answers %s, want APIGroupDiscoveryList: aggregated discovery needs Kubernetes 1.30 or later", path, cut.Text(strconv.Quote(list.Kind), cut.MaxName))
-	}
-	return nil
-}
-
-// discoveryTimeout bounds a discovery request. An API server answers in a second, or is in trouble.
-const discoveryTimeout = 30 * time.Second
 
 // isRefused reports whether the program may not list or watch a kind, or the server does not have it.
 func isRefused(err error) bool {

@@ -5,23 +5,28 @@
 //
 // # Usage
 //
-//	f, err := fleet.New(config)
+//	f, err := fleet.New(config, fleet.WithLogger(logger))
 //	go f.Run(ctx)
 //	...
 //	rule := f.NewOwner(ctx, "rule require-labels")
 //	widgets, err := fleet.Want[*unstructured.Unstructured](rule, widgetKind, fleet.Selection{})
-//	widgets.Handle(...)          // until the rule leaves
-//	err = rule.WaitForSync(ctx)  // or why not: not installed, forbidden, failing
+//	widgets.Handle(...)                    // until the rule leaves
+//	err = rule.WaitForSync(withDeadline)   // or why not: not installed, forbidden, failing
 //	...
 //	rule.Leave()
 //
-// An [Owner] is whoever wants a kind; it leaves by Leave, or when its context ends. The form of the
-// objects is the type parameter of [Want]: Unstructured, metadata alone, or the Go type of the kind.
-// [Get] and [List] read any wanted kind by its name.
+// An [Owner] is a part of the program that wants kinds; it leaves by Leave, or when its context ends. The
+// form of the objects is the type parameter of [Want]: Unstructured, metadata alone, or the Go type of a
+// version. [Get] and [List] read any wanted kind by its name. A Fleet can be added to a manager.
 //
 // An owner that finds out what it wants each time that it works, as a reconcile function does for the
-// objects that its own object refers to, calls Want for each of them, and then [Owner.Done]: what it did
-// not want this time is left.
+// objects that its own object refers to, calls Want for each of them, and then [Owner.EndRound]: what it did
+// not want this time is left. Such an owner lasts as long as the reconciled object, and not as long as the
+// context of one call.
+//
+// A reconciler of package reconcile takes the Informer of a Wanted. It has a subscription of its own, which
+// Leave does not close: end the reconciler's Run before its owner leaves. To reconcile because of a kind that
+// is found at run time, call the reconciler's Enqueue in a handler of that kind.
 //
 // # When a kind is served
 //
@@ -30,34 +35,36 @@
 // ceases to serve the kind, the informer stands still, and what its subscribers hear depends on what is
 // known about the objects:
 //
-//	what happened                                  what subscribers get       what the cache has
-//	a version is no longer served, the definition
-//	is not established, discovery fails, the
-//	server of an aggregated API is down            nothing                    the last objects
-//	the definition was deleted                     deletions of all objects   nothing
-//	the definition was made again                  deletions, then additions  the new objects
-//	another version is served instead              modifications              the objects in that version
+//	what happened                           subscribers get        the cache has      Ready
+//	a version is no longer served, or the
+//	definition is no longer established     nothing                the last objects   fails
+//	an aggregated API is down or removed    nothing                the last objects   fails
+//	discovery fails                         nothing                the last objects   as before
+//	the definition is deleted               deletions              nothing            fails
+//	the definition is made again            deletions, additions   the new objects    after the list
+//	another version is served instead       modifications          that version       after the list
 //
-// In each of these states but the last two, [informer.Informer.Ready] and [Owner.Ready] fail, and
-// [informer.Informer.State] and reads by [Get] and [List] have a [*NotServedError] with the [Reason].
-// Reconcilers of package reconcile begin no call while their primary kind is not served and its cache has
-// objects, because those may be outdated.
+// Where Ready fails, [informer.Informer.State] and reads by [Get] and [List] have a [*NotServedError] with
+// the [Reason]. A reconciler makes no call for an object in the cache of such a primary kind, because that
+// may be outdated. It does call for objects that were deleted with their definition.
 //
 // # Guarantees
 //
-//   - fleet-F1: An informer runs exactly as long as an owner wants its kind, and for the time of
-//     [WithLag] after that. Owners that want the same kind, version, selection and form share it.
+//   - fleet-F1: An informer runs as long as an owner wants its kind, and for the time of [WithLag] after
+//     that. Owners that want the same kind, version, selection and form share it. If it ends with an
+//     error, its owners get that error, and the next Want makes another one.
 //   - fleet-F2: A subscriber gets a deletion only because the watch of the kind, or a list, showed it, or
 //     because the definition under which the object was read was seen deleted, by its UID. A kind that is
 //     merely not served deletes nothing.
-//   - fleet-F3: No object of a deleted definition survives in a cache, and none of a later definition of
-//     the same name is reported as deleted because of the earlier one.
+//   - fleet-F3: When a definition was deleted, none of its objects stays in a cache, and no object of a later
+//     definition of the same name is reported as deleted because of the earlier one.
 //   - fleet-F4: If the program may watch CustomResourceDefinitions and APIServices, a kind that is not
-//     served costs no request and one line of log. Otherwise discovery is asked at most once a minute for
-//     all kinds together.
+//     served costs no request and one line of log. Otherwise discovery is asked about once a minute for
+//     all kinds together, as long as one is missing. Only where the server contradicts its definition
+//     ([Refused]), or discovery fails, the fleet asks again with a back-off.
 //   - fleet-F5: Without a version, a kind is read in the version that the server prefers when the informer
 //     begins, and in that version as long as it is served. With another one, the objects are listed again.
-//   - fleet-F6: When an owner leaves, none of its subscriptions gets a further event.
+//   - fleet-F6: When an owner leaves, its subscriptions are closed: none gets a further event.
 //
 // # Permissions
 //
@@ -65,8 +72,12 @@
 // customresourcedefinitions (apiextensions.k8s.io) and apiservices (apiregistration.k8s.io) as well. If
 // it may not, or no longer, the fleet logs that, asks discovery instead, and tries again every minute.
 // Discovery has no UIDs of definitions, so a deleted definition is then a kind that is not served: its
-// objects stay in the cache until the kind is served again and listed. Kinds without a definition, such
-// as built-in ones and those of aggregated APIs, always come from discovery, which is asked once.
+// objects stay in the cache until the kind is served again and listed. Built-in kinds and those of
+// aggregated APIs always come from discovery, which is asked when somebody wants the first of them, and
+// again when an APIService changes. It needs aggregated discovery: Kubernetes 1.30 or later.
+//
+// Nothing survives the process: after a restart, subscribers get all objects as additions, and no deletions
+// of objects that went meanwhile.
 //
 // # Concurrency
 //
@@ -76,5 +87,6 @@
 // # Code
 //
 // Read fleet.go, which has owners and what they want, then member.go: Run is the life of one informer.
-// definitions.go says how a kind can be read now, and read.go reads caches by kind.
+// definitions.go says how a kind can be read now, discovery.go asks for kinds without a definition, and
+// read.go reads caches by kind.
 package fleet

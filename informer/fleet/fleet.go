@@ -19,6 +19,8 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,14 +33,14 @@ const DefaultLag = 30 * time.Second
 var (
 	// ErrLeft means that an owner wants a kind after it has left.
 	ErrLeft = errors.New("owner has left the fleet: make a new one with NewOwner")
-	// ErrKind means that a wanted kind has no name.
-	ErrKind = errors.New("kind has no name: set Kind, Group, and Version unless any served version will do")
+	// ErrKind means that a wanted kind has no name, or no version although T is the type of one.
+	ErrKind = errors.New("kind is incomplete: set Kind and Group, and Version where T is a Go type of one version")
 )
 
 // Selection is the part of a kind that an owner wants. The zero value is all of it.
 type Selection struct {
-	// Namespace limits the objects to one namespace. The informer of a kind without namespaces is
-	// then never served.
+	// Namespace limits the objects to one namespace. If the kind has no namespaces, the informer stays
+	// empty, and its Ready fails with the reason NoNamespaces.
 	Namespace string
 	// Labels and Fields select objects; nil selects all of them.
 	Labels labels.Selector
@@ -68,8 +70,8 @@ func WithLogger(logger *zap.Logger) Option {
 	})
 }
 
-// WithInformerOptions sets options of all informers. They keep their names, which come from kind and
-// selection.
+// WithInformerOptions sets options of all informers. The fleet itself sets their names and loggers, and,
+// for their reflectors, the selectors and [reflector.WithRetry].
 func WithInformerOptions(opts ...informer.Option) Option {
 	return optionFunc(func(f *Fleet) { f.informerOptions = append(f.informerOptions, opts...) })
 }
@@ -113,9 +115,9 @@ type identity struct {
 
 // String names the informer in logs and errors.
 func (id identity) String() string {
-	text := id.kind.GroupKind().String()
-	if id.kind.Version != "" {
-		text = id.kind.Kind + "." + id.kind.Version + "." + id.kind.Group
+	text := nameOf(id.kind)
+	if id.form != reflect.TypeFor[*unstructured.Unstructured]() {
+		text += " as " + id.form.String()
 	}
 	for _, part := range []struct{ name, value string }{{"namespace", id.namespace}, {"labels", id.labels}, {"fields", id.fields}} {
 		if part.value != "" {
@@ -123,6 +125,12 @@ func (id identity) String() string {
 		}
 	}
 	return text
+}
+
+// nameOf returns the name of a kind, such as Widget.v1.example.com; without a version if it has none.
+func nameOf(kind schema.GroupVersionKind) string {
+	parts := []string{kind.Kind, kind.Version, kind.Group}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
 }
 
 // New returns a fleet without informers. It returns an error if the config is invalid. All kinds share
@@ -136,6 +144,9 @@ func New(config *rest.Config, opts ...Option) (*Fleet, error) {
 		return nil, fmt.Errorf("fleet: config: %w", lifecycle.ErrIncomplete)
 	}
 	f.config = rest.CopyConfig(config)
+	if f.config.UserAgent == "" {
+		f.config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
 	var err error
 	if f.http, err = rest.HTTPClientFor(f.config); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
@@ -180,14 +191,24 @@ func (f *Fleet) startLocked(m *member) {
 	m.stop = stop
 	f.run.members.Go(func() {
 		defer stop()
-		if err := m.runInformer(ctx); err != nil {
-			f.logger.Error("informer ended", zap.Stringer("kind", m.identity), zap.Error(err))
+		err := m.runInformer(ctx)
+		if err == nil {
+			return
+		}
+		f.logger.Error("informer ended", zap.Stringer("kind", m.identity), zap.Error(err))
+		if ctx.Err() != nil {
+			return // handlers had events left
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.members[m.identity] == m { // a later Want tries again
+			delete(f.members, m.identity)
 		}
 	})
 }
 
-// WaitForSync waits until the fleet knows which kinds the server serves. [Owner.WaitForSync] waits for
-// the objects of the kinds.
+// WaitForSync waits until the fleet has the definitions of kinds and APIs, or knows that it may not watch
+// them. [Owner.WaitForSync] waits for the objects of the kinds.
 func (f *Fleet) WaitForSync(ctx context.Context) error {
 	return f.definitions.known.Wait(ctx, f.Ready)
 }
@@ -208,7 +229,7 @@ type Owner struct {
 	// The fields below are guarded by Fleet.mu.
 	left  bool
 	wants map[identity]*want
-	round int // calls of Done
+	round int // calls of EndRound
 }
 
 // want is the interest of an owner in a member.
@@ -226,6 +247,7 @@ type want struct {
 type subscription interface {
 	Close()
 	Done() <-chan struct{}
+	Synced() <-chan struct{}
 }
 
 // NewOwner returns an owner that leaves when ctx ends, or when it calls Leave. The name is for logs and
@@ -245,17 +267,19 @@ type Wanted[T any] struct {
 
 // Want returns the informer of a kind, which begins to work if no other owner has wanted it. T is the
 // form of the objects: [*unstructured.Unstructured] for any kind, [*metav1.PartialObjectMetadata] for
-// their metadata alone, or the Go type of the kind. Owners share an informer if they want the same
-// kind, version, selection and form.
+// their metadata alone, or the Go type of a version of the kind. Owners share an informer if they want
+// the same kind, version, selection and form; otherwise each has a watch and a cache of its own.
 //
 // If the kind has no version, the server's preferred one is used, and kept as long as the server serves
 // it. The kind need not exist: until the server serves it, the informer waits without requests.
 //
+// A second Want of an owner returns the same informer. Subscribe once: each Handle is another subscriber.
+//
 // Want may be called before Run, and from a handler. It returns [ErrLeft], [ErrKind], or an error of
 // [client.ForResource] if T cannot hold objects.
 func Want[T reflector.Object](o *Owner, kind schema.GroupVersionKind, selection Selection) (*Wanted[T], error) {
-	if kind.Kind == "" {
-		return nil, fmt.Errorf("owner %s: %w", o.name, ErrKind)
+	if kind.Kind == "" || kind.Version == "" && isTyped[T]() {
+		return nil, fmt.Errorf("owner %s wants %s: %w", o.name, nameOf(kind), ErrKind)
 	}
 	id := identity{kind: kind, form: reflect.TypeFor[T](), namespace: selection.Namespace, labels: textOf(selection.Labels), fields: textOf(selection.Fields)}
 	f := o.fleet
@@ -290,7 +314,7 @@ func Want[T reflector.Object](o *Owner, kind schema.GroupVersionKind, selection 
 		o.wants[id] = w
 	}
 	w.round = o.round
-	f.definitions.wake()
+	f.definitions.requestDiscovery()
 	return &Wanted[T]{Informer: w.member.informer.(*informer.Informer[T]), want: w}, nil
 }
 
@@ -306,7 +330,16 @@ func textOf(s interface {
 	if text := s.String(); text != "" {
 		return text
 	}
-	return "nothing"
+	return "(nothing)" // no selector has this text
+}
+
+// isTyped reports whether T is the type of one version of a kind.
+func isTyped[T any]() bool {
+	switch any(*new(T)).(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		return false
+	}
+	return true
 }
 
 // Handle is [informer.Informer.Handle] until the owner leaves.
@@ -316,6 +349,9 @@ func (w *Wanted[T]) Handle(handler informer.Handler[T], opts ...informer.Subscri
 
 // HandleFiltered is [informer.Informer.HandleFiltered] until the owner leaves.
 func (w *Wanted[T]) HandleFiltered(keep func(T) bool, handler informer.Handler[T], opts ...informer.SubscriptionOption) *informer.Subscription[T] {
+	if w.want.isOver() {
+		return w.SubscribeFiltered(keep, opts...) // a handler would get the first objects before add closes it
+	}
 	s := w.Informer.HandleFiltered(keep, handler, opts...)
 	w.want.add(s)
 	return s
@@ -331,6 +367,12 @@ func (w *Wanted[T]) SubscribeFiltered(keep func(T) bool, opts ...informer.Subscr
 	s := w.Informer.SubscribeFiltered(keep, opts...)
 	w.want.add(s)
 	return s
+}
+
+func (w *want) isOver() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over
 }
 
 // add makes the end of the interest the end of a subscription.
@@ -361,8 +403,8 @@ func (w *want) end() {
 // Leave ends the interest of the owner in this informer alone.
 func (w *Wanted[T]) Leave() { w.want.owner.leave(func(one *want) bool { return one == w.want }, false) }
 
-// Leave ends the interest of the owner in all kinds, closes its subscriptions, and returns at once. It
-// may be called from a handler, and more than once.
+// Leave ends the interest of the owner in all kinds, closes its subscriptions, and returns at once: a
+// handler may still be running. It may be called from a handler, and more than once.
 func (o *Owner) Leave() {
 	o.stop()
 	o.leaveAll()
@@ -370,15 +412,15 @@ func (o *Owner) Leave() {
 
 func (o *Owner) leaveAll() { o.leave(func(*want) bool { return true }, true) }
 
-// Done ends a round of an owner that finds out what it wants each time that it works, such as a
-// reconcile function for one object. With commit, the owner leaves each kind that it has not wanted
-// since the last Done. Without commit, as after a failure, it keeps them all.
-func (o *Owner) Done(commit bool) {
+// EndRound ends a round of an owner that finds out what it wants each time that it works, such as a
+// reconcile function for one object. If err is nil, the owner leaves each kind that it has not wanted in
+// this round. After an error it keeps them all, because the round may not have come far enough.
+func (o *Owner) EndRound(err error) {
 	o.fleet.mu.Lock()
 	round := o.round
 	o.round++
 	o.fleet.mu.Unlock()
-	if commit {
+	if err == nil {
 		o.leave(func(w *want) bool { return w.round < round }, false)
 	}
 }
@@ -442,30 +484,28 @@ func (o *Owner) Kinds() []string {
 	return all
 }
 
-// WaitForSync waits until the caches of all kinds that the owner wants are filled, and its handlers
-// have their objects. When ctx ends, the error names each kind that is missing, and why: it is not
-// installed, not served, forbidden, or its lists fail.
+// WaitForSync waits until the caches of all kinds that the owner wants are filled, and its own handlers
+// have got their objects. When ctx ends, the error names each kind that is missing, and why: it is not
+// installed, not served, forbidden, or its lists fail. Give ctx a deadline: a kind may never come.
 func (o *Owner) WaitForSync(ctx context.Context) error {
-	return o.each(func(m *member) error { return m.informer.WaitForSync(ctx) })
+	return o.each(func(w *want) error { return w.waitForSync(ctx) })
 }
 
-// Ready returns nil if the program can rely on the caches of all kinds that the owner wants: see
-// [informer.Informer.Ready]. A kind that is not served is not ready, and the error says why.
+// Ready returns nil if the program can rely on the caches of all kinds that the owner wants, and all
+// subscribers of their informers have got the first objects: see [informer.Informer.Ready]. A kind that is
+// not served is not ready, and the error says why.
 func (o *Owner) Ready() error {
-	return o.each(func(m *member) error { return m.informer.Ready() })
+	return o.each(func(w *want) error { return errors.Join(w.member.failure(), w.member.informer.Ready()) })
 }
 
-func (o *Owner) each(ask func(*member) error) error {
+func (o *Owner) each(ask func(*want) error) error {
 	o.fleet.mu.Lock()
-	members := make([]*member, 0, len(o.wants))
-	for _, w := range o.wants {
-		members = append(members, w.member)
-	}
+	wants := slices.Collect(maps.Values(o.wants))
 	o.fleet.mu.Unlock()
-	slices.SortFunc(members, func(a, b *member) int { return strings.Compare(a.identity.String(), b.identity.String()) })
+	slices.SortFunc(wants, func(a, b *want) int { return strings.Compare(a.member.identity.String(), b.member.identity.String()) })
 	var errs []error
-	for _, m := range members {
-		if err := ask(m); err != nil {
+	for _, w := range wants {
+		if err := ask(w); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -475,9 +515,48 @@ func (o *Owner) each(ask func(*member) error) error {
 	return nil
 }
 
+// waitForSync waits for the cache, and for the owner's own handlers: those of other owners may be slow.
+func (w *want) waitForSync(ctx context.Context) error {
+	m := w.member
+	for {
+		state := m.State()
+		if err := m.failure(); err != nil {
+			return err
+		}
+		synced := m.synced.Done()
+		if m.synced.IsSet() {
+			if state.Phase != reflector.Stopped || !errors.Is(state.Err, reflector.ErrNotServed) {
+				break
+			}
+			synced = nil // it was filled before, and is not served now
+		}
+		select {
+		case <-synced:
+		case <-m.Changed(state):
+		case <-ctx.Done():
+			if synced == nil {
+				return errors.Join(m.informer.Ready(), context.Cause(ctx))
+			}
+			return m.informer.WaitForSync(ctx)
+		}
+	}
+	w.mu.Lock()
+	own := slices.Clone(w.subscriptions)
+	w.mu.Unlock()
+	for _, s := range own {
+		select {
+		case <-s.Synced():
+		case <-s.Done():
+		case <-ctx.Done():
+			return m.informer.WaitForSync(ctx)
+		}
+	}
+	return nil
+}
+
 // newMember returns the informer of an identity, which does not run.
 func newMember[T reflector.Object](f *Fleet, id identity, selection Selection) *member {
-	m := &member{identity: id, definitions: f.definitions, logger: f.logger, poked: make(chan struct{}, 1), synced: lifecycle.NewLatch()}
+	m := &member{identity: id, definitions: f.definitions, logger: f.logger, rechecks: make(chan struct{}, 1), synced: lifecycle.NewLatch()}
 	opts := append(slices.Clone(f.informerOptions), informer.WithName(id.String()), informer.WithLogger(f.logger))
 	made := informer.NewFed(nil, store.ObjectKey[T], func(target feed.Target[T]) feed.Group {
 		m.reflect = func(to resolution, held heldState) (source, error) {
@@ -488,24 +567,38 @@ func newMember[T reflector.Object](f *Fleet, id identity, selection Selection) *
 			own := append(slices.Clone(target.Reflector),
 				reflector.WithLabelSelector(selection.Labels), reflector.WithFieldSelector(selection.Fields),
 				reflector.WithRetry(func(err error) bool { return !errors.Is(err, reflector.ErrNotServed) }))
-			into := store.Store[T](target.Into)
+			into := target.Into
 			if held != current {
 				own = append(own, reflector.WithInitialList())
 			}
 			if held == inOtherVersion {
 				into = unhashed[T]{into}
 			}
-			return reflector.New(from, into, own...), nil
+			return reflector.New(from, store.Store[T](into), own...), nil
 		}
-		m.drop = func(upTo string) error { return dropUpTo(target, upTo) }
+		m.drop = func(upTo string) (bool, error) { return dropUpTo(target, upTo) }
 		return feed.New(m)
 	}, opts...)
 	m.informer, m.runInformer = made, made.Run
 	return m
 }
 
-// unhashed is a store without the methods by which a reflector leaves out objects whose bytes it has seen.
-type unhashed[T any] struct{ store.Store[T] }
+// unhashed is a store that compares all objects by their contents. The hashes by which a reflector and a
+// cache spare that leave out the apiVersion.
+type unhashed[T any] struct{ store.BatchStore[T] }
+
+func (s unhashed[T]) Has(store.Key, store.Version, uint64) bool { return false }
+
+func (s unhashed[T]) BeginBatch(_ store.Store[T], replace bool) store.Batch[T] {
+	return unhashedBatch[T]{s.BatchStore.BeginBatch(s.BatchStore, replace)}
+}
+
+type unhashedBatch[T any] struct{ store.Batch[T] }
+
+func (b unhashedBatch[T]) Write(w store.Write[T]) error {
+	w.Hash = 0
+	return b.Batch.Write(w)
+}
 
 // clientOf returns the client of a resource.
 func clientOf[T reflector.Object](f *Fleet, to resolution, namespace string) (*client.Resource[T], error) {
@@ -517,13 +610,13 @@ func clientOf[T reflector.Object](f *Fleet, to resolution, namespace string) (*c
 }
 
 // dropUpTo removes the objects of a deleted definition: those that are not newer than a version. Newer
-// ones belong to a definition that was made later under the same name.
-func dropUpTo[T reflector.Object](target feed.Target[T], upTo string) error {
+// ones belong to a definition that was made later under the same name. all reports whether there were none.
+func dropUpTo[T reflector.Object](target feed.Target[T], upTo string) (all bool, err error) {
 	var kept []T
 	for _, object := range target.Cache.All() {
 		if isNewer(object.GetResourceVersion(), upTo) {
 			kept = append(kept, object)
 		}
 	}
-	return target.Into.Replace(kept, target.Cache.ResourceVersion())
+	return len(kept) == 0, target.Into.Replace(kept, target.Cache.ResourceVersion())
 }

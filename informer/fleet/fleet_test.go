@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -125,7 +126,7 @@ func TestHandlerMayWantAndLeave(t *testing.T) {
 	})
 }
 
-func TestDoneLeavesWhatIsNoLongerWanted(t *testing.T) {
+func TestEndRoundLeavesWhatIsNoLongerWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		owner := w.fleet.NewOwner(t.Context(), "rule")
@@ -136,15 +137,15 @@ func TestDoneLeavesWhatIsNoLongerWanted(t *testing.T) {
 			}
 		}
 		want("A", "B")
-		owner.Done(true)
+		owner.EndRound(nil)
 		assert.Equal(t, []string{"A.v1.example.com", "B.v1.example.com"}, owner.Kinds())
 		want("B", "C")
-		owner.Done(false) // the call failed: perhaps it did not get to A
+		owner.EndRound(errors.New("the call failed")) // the call failed: perhaps it did not get to A
 		assert.Equal(t, []string{"A.v1.example.com", "B.v1.example.com", "C.v1.example.com"}, owner.Kinds())
 		want("B")
-		owner.Done(true)
+		owner.EndRound(nil)
 		assert.Equal(t, []string{"B.v1.example.com"}, owner.Kinds())
-		owner.Done(true)
+		owner.EndRound(nil)
 		assert.Empty(t, owner.Kinds())
 	})
 }
@@ -269,6 +270,7 @@ func TestReconcilerPausesWhileItsKindIsNotServed(t *testing.T) {
 		<-time.After(time.Hour)
 		w.undefine()
 		<-time.After(settle)
+		require.NotEmpty(t, calls)
 		assert.Equal(t, "-web", <-calls)
 
 		<-time.After(time.Hour)
@@ -313,4 +315,50 @@ func TestManyWantsAndLeavesKeepNothing(t *testing.T) {
 	}
 	cancel()
 	require.NoError(t, <-ended)
+}
+
+func TestOwnerDoesNotWaitForHandlersOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		slow, shared := w.want(widget)
+		release := make(chan struct{})
+		shared.Handle(informer.HandlerFunc[*object](func(context.Context, eventqueue.Event[*object]) error { <-release; return nil }))
+		quick, wanted := w.want(widget)
+		seen := &record{}
+		wanted.Handle(seen)
+		require.NoError(t, quick.WaitForSync(t.Context()))
+		assert.Equal(t, "[+web]", seen.take())
+		ctx, cancel := context.WithTimeout(t.Context(), settle)
+		defer cancel()
+		assert.Error(t, slow.WaitForSync(ctx))
+		close(release)
+		require.NoError(t, slow.WaitForSync(t.Context()))
+	})
+}
+
+func TestInformerThatEndedWithAnErrorIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		<-time.After(settle)
+		nothing := Selection{Labels: labels.Nothing()}
+		one := w.fleet.NewOwner(t.Context(), "one")
+		first, err := Want[*object](one, widget, nothing)
+		require.NoError(t, err)
+		require.ErrorIs(t, one.WaitForSync(t.Context()), reflector.ErrNothingSelected)
+		assert.ErrorIs(t, one.Ready(), reflector.ErrNothingSelected)
+		<-time.After(settle)
+		again, err := Want[*object](w.fleet.NewOwner(t.Context(), "two"), widget, nothing)
+		require.NoError(t, err)
+		assert.NotSame(t, first.Informer, again.Informer)
+	})
+}
+
+func TestTypedFormNeedsAVersion(t *testing.T) {
+	f, err := New(reflectortest.Start(t).Config())
+	require.NoError(t, err)
+	_, err = Want[*corev1.Pod](f.NewOwner(t.Context(), "rule"), schema.GroupVersionKind{Kind: "Pod"}, Selection{})
+	assert.ErrorIs(t, err, ErrKind)
 }

@@ -25,8 +25,8 @@ type Reason string
 const (
 	// Unknown means that the server has not said yet what it serves, or does not answer.
 	Unknown Reason = "Unknown"
-	// NotInstalled means that no CustomResourceDefinition and no API defines the kind. If one did
-	// before, its objects are deleted.
+	// NotInstalled means that no CustomResourceDefinition and no API defines the kind. Whether its
+	// objects are deleted is another question: the cache has none if they are known to be.
 	NotInstalled Reason = "NotInstalled"
 	// NotEstablished means that there is a definition that the server has not accepted.
 	NotEstablished Reason = "NotEstablished"
@@ -40,6 +40,8 @@ const (
 	NoNamespaces Reason = "NoNamespaces"
 	// Refused means that the definition says that the kind is served, but the server answers 404.
 	Refused Reason = "Refused"
+	// Unread means that the kind is served again, or in another version, and has not been listed yet.
+	Unread Reason = "Unread"
 )
 
 // NotServedError says that the server does not serve a kind, so that its informer stands still: the
@@ -57,11 +59,7 @@ type NotServedError struct {
 
 // Error names the kind, the reason, and what happens next.
 func (e *NotServedError) Error() string {
-	kind := e.Kind.GroupKind().String()
-	if e.Kind.Version != "" {
-		kind = e.Kind.Kind + "." + e.Kind.Version + "." + e.Kind.Group
-	}
-	text := fmt.Sprintf("%s is not served (%s): %s", kind, e.Reason, e.Detail)
+	text := fmt.Sprintf("%s is not served (%s): %s", nameOf(e.Kind), e.Reason, e.Detail)
 	if e.Err != nil {
 		text += fmt.Sprintf(": %v", e.Err)
 	}
@@ -90,8 +88,8 @@ type heldState int
 const (
 	// current objects were read as the reflector will read them, or there are none: it may resume.
 	current heldState = iota
-	// ofOtherDefinition means that a watch could show changes of a later definition as if they were of
-	// the one from which the objects were read.
+	// ofOtherDefinition means that the definition was made again since: a watch would mix its objects with
+	// those of the earlier one.
 	ofOtherDefinition
 	// inOtherVersion means that the objects differ from what the server shows now, under the same
 	// resource versions and with the same hashes, which leave out the apiVersion.
@@ -118,9 +116,9 @@ type member struct {
 	informer    informer.Runnable // an *informer.Informer of the form
 	runInformer func(context.Context) error
 	// reflect makes a reflector for a served resource, and drop removes the objects of a deleted
-	// definition, up to a version.
+	// definition, up to a version, and reports whether that were all.
 	reflect func(to resolution, held heldState) (source, error)
-	drop    func(upTo string) error
+	drop    func(upTo string) (all bool, err error)
 	synced  *lifecycle.Latch
 
 	// The fields below are guarded by Fleet.mu.
@@ -128,22 +126,27 @@ type member struct {
 	idle   *time.Timer        // removes the member; nil while it has owners
 	stop   context.CancelFunc // nil unless the informer runs
 
-	// poked has a value if the resolution may have changed.
-	poked    chan struct{}
+	// rechecks has a value if the resolution may have changed.
+	rechecks chan struct{}
 	changes  lifecycle.Changes
 	onChange func() // set before Run; never nil then
 
-	// Only Run uses the next two, which outlive it: filled is what the objects in the cache were read
-	// from, or zero if they are dropped; hasFilled is true if there ever was such a thing.
+	// Only Run uses the next three, which outlive it. filled is what the objects in the cache were read
+	// from, or zero if they are dropped; hasFilled is true if there ever was such a thing. logged is the
+	// problem that the log says last.
 	filled    resolution
 	hasFilled bool
+	logged    *NotServedError
 
 	mu       sync.Mutex
 	working  resolution         // with which Run works; guarded by mu
 	cancel   context.CancelFunc // ends the reflector; nil without one. Guarded by mu
 	source   source             // the reflector; nil if the kind is not served. Guarded by mu
+	ended    chan struct{}      // closed when source ends; guarded by mu
+	unread   *NotServedError    // until source has brought the cache up to date; nil if nothing was read before. Guarded by mu
 	dropped  bool               // the objects are known to be deleted; guarded by mu
 	since    time.Time          // since when there is no reflector; guarded by mu
+	failed   error              // why Run has ended by itself; guarded by mu
 	lastErr  error              // guarded by mu
 	lastTime time.Time          // guarded by mu
 }
@@ -158,25 +161,27 @@ const (
 
 // Run implements [feed.Feed]. Each round takes the newest resolution of the kind, and lasts until that
 // changes.
-func (m *member) Run(ctx context.Context) error {
-	defer m.leaveSource(nil)
+func (m *member) Run(ctx context.Context) (err error) {
+	m.mu.Lock()
+	m.failed = nil
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		m.failed = err
+		m.mu.Unlock()
+		m.leaveSource(nil)
+	}()
 	pause := firstPause
 	for ctx.Err() == nil {
 		to := m.definitions.resolve(m.identity, m.filled)
-		if to.problem != nil && m.filled.uid != "" {
-			if upTo, deleted := m.definitions.isDeleted(m.filled); deleted {
-				if err := m.drop(upTo); err != nil {
-					return fmt.Errorf("objects of a deleted definition: %w", err)
-				}
-				m.filled = resolution{}
-				m.mu.Lock()
-				m.dropped = true
-				m.mu.Unlock()
+		if m.filled.uid != "" && m.filled.uid != to.uid {
+			if err := m.dropDeleted(); err != nil {
+				return err
 			}
 		}
 		m.enter(to)
 		if to.problem != nil {
-			m.wait(ctx, 0)
+			m.wait(ctx, 0, to)
 			continue
 		}
 		err := m.follow(ctx, to)
@@ -189,14 +194,31 @@ func (m *member) Run(ctx context.Context) error {
 		}
 		m.enter(resolution{kind: to.kind, problem: &NotServedError{Kind: m.identity.kind, Reason: Refused, Detail: "the server answers 404 although the kind is defined"}})
 		if to.definition == "" {
-			m.definitions.distrust() // the answer may have been older than the end of a definition
+			m.definitions.markOutdated() // the answer may have been older than the end of a definition
 		}
-		if !m.definitions.follows() {
+		if !m.definitions.followsKind(to) {
 			pause = pollPause
 		}
-		m.wait(ctx, pause)
+		m.wait(ctx, pause, to)
 		pause = min(2*pause, lastPause)
 	}
+	return nil
+}
+
+// dropDeleted removes the objects of a definition that is deleted.
+func (m *member) dropDeleted() error {
+	upTo, deleted := m.definitions.isDeleted(m.filled)
+	if !deleted {
+		return nil
+	}
+	all, err := m.drop(upTo)
+	if err != nil {
+		return fmt.Errorf("objects of a deleted definition: %w", err)
+	}
+	m.filled = resolution{}
+	m.mu.Lock()
+	m.dropped = all
+	m.mu.Unlock()
 	return nil
 }
 
@@ -205,6 +227,8 @@ func (m *member) follow(ctx context.Context, to resolution) error {
 	held := current
 	switch {
 	case !m.hasFilled:
+	case m.filled == (resolution{}): // the objects are dropped
+		held = ofOtherDefinition
 	case m.filled.resource != to.resource:
 		held = inOtherVersion
 	case m.filled.uid != to.uid:
@@ -216,29 +240,39 @@ func (m *member) follow(ctx context.Context, to resolution) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	from.OnChange(m.onChange)
+	from.OnChange(m.announce)
+	ended := make(chan struct{})
 	m.mu.Lock()
-	m.source, m.cancel, m.dropped = from, cancel, false
+	m.source, m.ended, m.cancel, m.dropped = from, ended, cancel, false
+	if m.hasFilled {
+		m.unread = &NotServedError{Kind: m.identity.kind, Reason: Unread, Detail: "it is served, but has not been read since"}
+	}
 	m.mu.Unlock()
 	m.announce()
+	defer close(ended)
 	defer m.leaveSource(from)
-	if m.takePoke() && !m.definitions.resolve(m.identity, m.filled).same(to) {
+	if m.takeRecheck() && !m.definitions.resolve(m.identity, m.filled).same(to) {
 		return nil // it changed before there was something to cancel
 	}
-	m.filled, m.hasFilled = to, true
-	if !m.synced.IsSet() {
-		var waiting sync.WaitGroup
-		defer waiting.Wait()
-		defer cancel()
-		waiting.Go(func() {
-			select {
-			case <-from.Synced():
-				m.synced.Set()
-			case <-ctx.Done():
-			}
-		})
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-from.Synced():
+			m.mu.Lock()
+			m.unread = nil
+			m.mu.Unlock()
+			m.synced.Set()
+			m.announce()
+		case <-ctx.Done():
+		}
+	})
+	err = from.Run(ctx)
+	cancel()
+	waiting.Wait()
+	if lifecycle.IsClosed(from.Synced()) { // else the cache is as it was
+		m.filled, m.hasFilled = to, true
 	}
-	return from.Run(ctx)
+	return err
 }
 
 // leaveSource records that a reflector has ended.
@@ -249,12 +283,13 @@ func (m *member) leaveSource(from source) {
 			m.lastErr, m.lastTime = state.LastErr, state.LastErrTime
 		}
 	}
-	m.source, m.cancel, m.since = nil, nil, time.Now()
+	m.source, m.cancel, m.unread, m.since = nil, nil, nil, time.Now()
 	m.mu.Unlock()
 	m.announce()
 }
 
-// enter makes a resolution the current one, and logs it if it says something else than the last one.
+// enter makes a resolution the current one, and logs it if it says something else than the last one. A
+// kind that is refused again and again is logged once.
 func (m *member) enter(to resolution) {
 	m.mu.Lock()
 	was := m.working
@@ -267,35 +302,49 @@ func (m *member) enter(to resolution) {
 		return
 	}
 	m.announce()
-	m.definitions.wake() // discovery may know more
+	m.definitions.requestDiscovery() // it may know more
 	kind := zap.Stringer("kind", m.identity)
-	if to.problem == nil {
-		m.logger.Info("kind is served", kind, zap.String("version", to.resource.Version))
-	} else if to.problem.Reason != Unknown || to.problem.Err != nil {
+	switch {
+	case to.problem == nil:
+		if m.logged == nil || m.logged.Reason != Refused {
+			m.logger.Info("kind is served", kind, zap.String("version", to.resource.Version))
+			m.logged = nil
+		}
+	case to.problem.Reason == Unknown && to.problem.Err == nil, to.problem.same(m.logged):
+	default:
 		m.logger.Info("kind is not served", kind, zap.String("reason", string(to.problem.Reason)), zap.Error(to.problem))
+		m.logged = to.problem
 	}
 }
 
-// wait waits for a poke, for the end of ctx, or for a pause unless it is 0.
-func (m *member) wait(ctx context.Context, pause time.Duration) {
+// wait waits until the kind is resolved in another way, until a pause is over unless it is 0, or for the
+// end of ctx.
+func (m *member) wait(ctx context.Context, pause time.Duration, than resolution) {
 	var over <-chan time.Time
 	if pause > 0 {
 		timer := time.NewTimer(pause)
 		defer timer.Stop()
 		over = timer.C
 	}
-	select {
-	case <-m.poked:
-	case <-over:
-	case <-ctx.Done():
+	for {
+		select {
+		case <-m.rechecks:
+			if !m.definitions.resolve(m.identity, m.filled).same(than) {
+				return
+			}
+		case <-over:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
-// poke makes the member resolve its kind again, because something has changed. The value in poked comes
-// first: if Run is between its look and the start of a reflector, it finds the value there.
-func (m *member) poke() {
+// recheck makes the member resolve its kind again, because something may have changed. The value in
+// rechecks comes first: if Run is between its look and the start of a reflector, it finds the value there.
+func (m *member) recheck() {
 	select {
-	case m.poked <- struct{}{}:
+	case m.rechecks <- struct{}{}:
 	default:
 	}
 	to := m.definitions.resolve(m.identity, m.workingResolution())
@@ -306,9 +355,9 @@ func (m *member) poke() {
 	}
 }
 
-func (m *member) takePoke() bool {
+func (m *member) takeRecheck() bool {
 	select {
-	case <-m.poked:
+	case <-m.rechecks:
 		return true
 	default:
 		return false
@@ -319,6 +368,13 @@ func (m *member) workingResolution() resolution {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.working
+}
+
+// failure returns why Run has ended by itself, or nil.
+func (m *member) failure() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failed
 }
 
 // isServed reports whether the member knows what to read.
@@ -335,11 +391,19 @@ func (m *member) State() reflector.State {
 }
 
 func (m *member) stateLocked() reflector.State {
-	if m.source != nil {
+	if m.source != nil && m.unread == nil {
 		return m.source.State()
 	}
 	s := reflector.State{Phase: reflector.Stopped, Since: m.since, LastErr: m.lastErr, LastErrTime: m.lastTime}
-	if m.working.problem != nil {
+	switch {
+	case m.source != nil:
+		s.Err = m.unread
+		if now := m.source.State(); now.LastErr != nil {
+			s.LastErr, s.LastErrTime = now.LastErr, now.LastErrTime
+		}
+	case m.failed != nil:
+		s.Err = m.failed
+	case m.working.problem != nil:
 		s.Err = m.working.problem
 	}
 	return s
@@ -348,16 +412,10 @@ func (m *member) stateLocked() reflector.State {
 // Changed implements [feed.Feed].
 func (m *member) Changed(seen reflector.State) <-chan struct{} {
 	changed := m.changes.Next() // before the look, so that no change in between is missed
-	m.mu.Lock()
-	now, from := m.stateLocked(), m.source
-	m.mu.Unlock()
-	same := now
-	same.ResourceVersion, same.LastContact = seen.ResourceVersion, seen.LastContact // they change all the time
-	if same != seen {
+	now := m.State()
+	now.ResourceVersion, now.LastContact = seen.ResourceVersion, seen.LastContact // they change all the time
+	if now != seen {
 		return lifecycle.Closed()
-	}
-	if from != nil {
-		return from.Changed(now) // it changes when it ends, too
 	}
 	return changed
 }
@@ -374,14 +432,19 @@ func (m *member) announce() {
 // Synced implements [feed.Feed].
 func (m *member) Synced() <-chan struct{} { return m.synced.Done() }
 
-// serving returns the reflector, or why there is none.
+// serving returns the reflector, once it has brought the cache up to date, or why there is none.
 func (m *member) serving() (from source, dropped bool, problem error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.source == nil && m.working.problem != nil {
+	switch {
+	case m.source != nil && m.unread == nil:
+		return m.source, false, nil
+	case m.source == nil && m.failed != nil:
+		return nil, false, m.failed
+	case m.source == nil && m.working.problem != nil:
 		return nil, m.dropped, m.working.problem
 	}
-	return m.source, m.dropped, nil
+	return nil, false, nil
 }
 
 // Covers reports whether the cache would hold an existing object: see informer.Covers. After the
@@ -402,10 +465,10 @@ func (m *member) Lookup(ctx context.Context, key store.Key) (types.UID, bool, er
 	case problem != nil:
 		return "", false, problem
 	}
-	return "", false, errNotRunning
+	return "", false, errUnread
 }
 
-var errNotRunning = errors.New("fleet does not run")
+var errUnread = errors.New("fleet does not run, or has not read the kind yet")
 
 // Selects reports whether the cache may come to hold an object.
 func (m *member) Selects(object metav1.Object) bool {
@@ -418,16 +481,55 @@ func (m *member) ClusterScoped() bool {
 	return m.isServed() && !m.workingResolution().namespaced
 }
 
-// CatchUp waits until the cache is current: see informer.CatchUp.
+// CatchUp waits until the cache is current: see informer.CatchUp. The reflector may be replaced meanwhile.
+// An empty cache of a deleted definition is current if no later definition exists.
 func (m *member) CatchUp(ctx context.Context, since time.Time) error {
-	from, dropped, problem := m.serving()
-	switch {
-	case from != nil:
-		return from.CatchUp(ctx, since)
-	case dropped:
-		return nil
+	for {
+		changed := m.changes.Next()
+		from, dropped, problem := m.serving()
+		switch {
+		case from != nil:
+			err := m.catchUp(ctx, from, since)
+			if still, _, _ := m.serving(); err == nil || ctx.Err() != nil || still == from {
+				return err
+			}
+			continue
+		case dropped:
+			if err := m.definitions.crds.CatchUp(ctx, since); err != nil {
+				return err
+			}
+			if _, still, _ := m.serving(); still {
+				return nil
+			}
+			continue
+		case problem != nil:
+			return problem
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	return problem
+}
+
+// catchUp catches up with one reflector, until that ends.
+func (m *member) catchUp(ctx context.Context, from source, since time.Time) error {
+	m.mu.Lock()
+	ended := m.ended
+	m.mu.Unlock()
+	within, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		select {
+		case <-ended:
+			cancel()
+		case <-within.Done():
+		}
+	})
+	return from.CatchUp(within, since)
 }
 
 // isNewer reports whether a resource version is newer than another one. Versions that cannot be

@@ -16,13 +16,14 @@ var ErrNotWanted = errors.New("kind is not wanted in this form: call Want first"
 
 // Get returns the object of a kind that a cache of the fleet holds, for readers that know the kind only
 // by name. T is the form in which somebody wants the kind, such as [*unstructured.Unstructured]. A kind
-// without a version is read in any version. Caches with label or field selectors are not read.
+// without a version is read in any version that somebody wants.
 //
-// An error says why the cache may be outdated, or not filled: the kind is not served, or the watch is
-// broken: see [informer.Informer.Ready]. The object is then the last known one. If nobody wants the
-// kind, the error is [ErrNotWanted]. The object is shared by all readers: copy it before you change it.
+// An object may come with an error, and is then the last known one: the kind is not served, the watch is
+// broken, or the cache is not filled, as [informer.Informer.Ready] says. So no object and an error does not
+// mean that there is none. If nobody wants the kind in this form, in all namespaces or in that of the key, and
+// without selectors, the error is [ErrNotWanted]. All readers share the object: copy it before you change it.
 func Get[T reflector.Object](f *Fleet, kind schema.GroupVersionKind, key store.Key) (object T, found bool, err error) {
-	from, err := reader[T](f, kind, key.Namespace)
+	from, err := informerOf[T](f, kind, key.Namespace)
 	if err != nil {
 		return object, false, err
 	}
@@ -33,7 +34,7 @@ func Get[T reflector.Object](f *Fleet, kind schema.GroupVersionKind, key store.K
 // List returns the objects of a kind in a namespace, or in all of them if it is empty. It is otherwise
 // like [Get]: the objects come with an error that says why the cache may be outdated.
 func List[T reflector.Object](f *Fleet, kind schema.GroupVersionKind, namespace string) ([]T, error) {
-	from, err := reader[T](f, kind, namespace)
+	from, err := informerOf[T](f, kind, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +49,8 @@ func List[T reflector.Object](f *Fleet, kind schema.GroupVersionKind, namespace 
 	return objects, from.Ready()
 }
 
-// reader returns an informer that has all objects of a kind in a namespace.
-func reader[T reflector.Object](f *Fleet, kind schema.GroupVersionKind, namespace string) (*informer.Informer[T], error) {
+// informerOf returns an informer that has all objects of a kind in a namespace.
+func informerOf[T reflector.Object](f *Fleet, kind schema.GroupVersionKind, namespace string) (*informer.Informer[T], error) {
 	id := identity{form: reflect.TypeFor[T]()}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -381,3 +381,71 @@ func TestDiscoveryThatFailsDeletesNothing(t *testing.T) {
 		assert.NoError(t, w.fleet.Ready())
 	})
 }
+
+// The list in the other version fails at first, and must not be taken for done.
+func TestSwitchOfVersionsSurvivesAServerThatLagsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1beta1", "v1")
+		w.serve("v1", false)
+		require.NoError(t, w.server.Create(bare(betaWidget, "a", "web")))
+		_, wanted := w.want(someWidget)
+		<-time.After(settle)
+		w.serve("v1", true)
+		<-time.After(settle)
+		lagging := w.server.Inject(reflectortest.Answer(404).On("watch", "widgets").Times(3))
+		w.serve("v1beta1", false)
+		<-time.After(2 * time.Minute)
+		require.Equal(t, 3, lagging.Hits())
+		now, _ := wanted.Cache().Get(store.Key{Namespace: "a", Name: "web"})
+		assert.Equal(t, "example.com/v1", now.GetAPIVersion())
+		assert.NoError(t, wanted.Ready())
+	})
+}
+
+func TestKindThatIsServedAgainIsNotReadyBeforeItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner, wanted := w.want(widget)
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		w.server.Inject(reflectortest.Answer(500).On("watch", "widgets"))
+		w.server.Inject(reflectortest.Answer(500).On("list", "widgets"))
+		w.undefine()
+		<-time.After(settle)
+		key := store.Key{Namespace: "a", Name: "web"}
+		assert.True(t, wanted.Covers(key), "no object exists")
+		w.define("Namespaced", "v1")
+		w.create("web")
+		<-time.After(settle)
+		assert.ErrorContains(t, owner.Ready(), "(Unread)")
+		assert.False(t, wanted.Covers(key))
+		_, err := List[*object](w.fleet, widget, "a")
+		assert.ErrorIs(t, err, reflector.ErrNotServed)
+		later, _ := w.want(widget)
+		ctx, cancel := context.WithTimeout(t.Context(), settle)
+		defer cancel()
+		assert.ErrorContains(t, later.WaitForSync(ctx), "(Unread)")
+		w.server.ClearFaults()
+		require.NoError(t, later.WaitForSync(t.Context()))
+		require.NoError(t, owner.Ready())
+		assert.True(t, wanted.Covers(key))
+	})
+}
+
+func TestKindThatIsDefinedButRefusedIsAskedForSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, reflectortest.WithResource(reflectortest.Resource{Group: "metrics.example.com", Version: "v1", Kind: "Reading", Plural: "readings", Namespaced: true}))
+		w.server.Inject(reflectortest.Answer(404).On("watch", "readings"))
+		reading := serviceKind
+		reading.Group, reading.Kind = "metrics.example.com", "Reading"
+		owner, _ := w.want(reading)
+		<-time.After(time.Hour)
+		assert.ErrorContains(t, owner.Ready(), "(Refused)")
+		assert.Less(t, w.requests("readings"), 130)
+		assert.Equal(t, []string{"kind is served <nil>", "kind is not served Refused"}, w.lines())
+		w.server.ClearFaults()
+		require.NoError(t, owner.WaitForSync(t.Context()))
+	})
+}

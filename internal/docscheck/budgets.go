@@ -27,7 +27,7 @@ var budgets = map[string]exports{
 	"eventqueue":                          {36, 44}, // AddResync needs no bool in Add; Left and IsClosed answer what callers asked Drain and Take with an ended context
 	"eventqueue/eventqueuetest":           {9, 3},
 	"informer":                            {32, 38}, // a cleanup asks Gone first; WithGet is for clients that select by themselves
-	"informer/fleet":                      {27, 16}, // reasons why a kind is not served are names
+	"informer/fleet":                      {28, 16}, // reasons why a kind is not served are names
 	"informer/scoped":                     {5, 2},
 	"informer/clientgo":                   {32, 41}, // WithShallowTransform spares a copy, WithLocalWrites is for tests with a server of their own
 	"informer/inspect":                    {19, 4},

@@ -1,0 +1,201 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/cut"
+	"go.uber.org/zap"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// discovered is a kind that discovery names.
+type discovered struct {
+	versions []string // the preferred one first
+	resource map[string]discoveredResource
+}
+
+type discoveredResource struct {
+	plural     string
+	namespaced bool
+	watchable  bool
+}
+
+// discoverWhenNeeded asks discovery until ctx ends. It is needed at first if somebody wants a kind
+// without a CustomResourceDefinition; then if an APIService says that its API has changed, or, while
+// definitions cannot be watched, once a minute as long as a wanted kind is not served.
+func (d *definitions) discoverWhenNeeded(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	pause := firstPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.woken:
+		case <-timer.C:
+		}
+		due, needed := d.due()
+		if !needed {
+			continue
+		}
+		if wait := time.Until(due); wait > 0 {
+			timer.Reset(wait)
+			continue
+		}
+		incomplete, err := d.discover(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			d.logger.Warn("discovery failed, and is tried again", zap.Duration("in", pause), zap.Error(err))
+		}
+		again := !d.follows() && err == nil
+		switch {
+		case err != nil || incomplete:
+			d.postpone(pause, true)
+			pause = min(2*pause, pollPause)
+		case again:
+			d.postpone(pollPause, false)
+			pause = firstPause
+		default:
+			d.postpone(firstPause, false)
+			pause = firstPause
+		}
+		d.recheckAll()
+		d.requestDiscovery() // to set the timer for the next one
+	}
+}
+
+// postpone records when discovery may be asked again, and whether it has to be.
+func (d *definitions) postpone(pause time.Duration, outdated bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notBefore = time.Now().Add(pause)
+	d.outdated = d.outdated || outdated
+}
+
+// due returns when discovery is to be asked, if it is needed.
+func (d *definitions) due() (at time.Time, needed bool) {
+	others, missing := false, false // members of other kinds than those of CustomResourceDefinitions
+	follows := d.follows()
+	for _, m := range d.fleet.all() {
+		served := m.isServed()
+		if d.definitionOf(m.identity.kind.GroupKind()) == nil || !follows && !served {
+			others = true
+			missing = missing || !served
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, answered := d.followErr[d.crds.Name()]; !answered || !others {
+		d.err = nil // nobody needs it
+		return at, false
+	}
+	return d.notBefore, d.found == nil || d.outdated || missing && !d.followsLocked()
+}
+
+const aggregatedMedia = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// discover asks the server which kinds it has. What it knew of an API that does not answer now, it
+// keeps; incomplete reports that there is such an API.
+func (d *definitions) discover(ctx context.Context) (incomplete bool, err error) {
+	d.mu.Lock()
+	d.outdated = false // what comes from now on may not be in the answer
+	d.mu.Unlock()
+	all, failed := map[schema.GroupKind]*discovered{}, map[schema.GroupVersion]bool{}
+	for _, path := range []string{"/api", "/apis"} {
+		var list apidiscovery.APIGroupDiscoveryList
+		if err = d.get(ctx, path, &list); err != nil {
+			break
+		}
+		for _, group := range list.Items {
+			addGroup(&group, all, failed)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	refused, answered := d.followErr[d.crds.Name()]
+	custom := answered && refused != nil
+	if !custom {
+		for kind := range all {
+			if d.definitionOf(kind) != nil {
+				delete(all, kind) // the definition says more
+			}
+		}
+	}
+	if d.err = err; err != nil {
+		d.outdated = true
+		return false, err
+	}
+	for kind, before := range d.found {
+		for _, name := range before.versions {
+			if failed[schema.GroupVersion{Group: kind.Group, Version: name}] {
+				now := all[kind]
+				if now == nil {
+					now = &discovered{resource: map[string]discoveredResource{}}
+					all[kind] = now
+				}
+				now.versions = append(now.versions, name)
+				now.resource[name] = before.resource[name]
+			}
+		}
+	}
+	d.found, d.failed, d.custom = all, failed, custom
+	return len(failed) > 0, nil
+}
+
+// addGroup adds the kinds of an API group, and the versions that do not answer.
+func addGroup(group *apidiscovery.APIGroupDiscovery, all map[schema.GroupKind]*discovered, failed map[schema.GroupVersion]bool) {
+	for _, version := range group.Versions {
+		if version.Freshness == apidiscovery.DiscoveryFreshnessStale {
+			failed[schema.GroupVersion{Group: group.Name, Version: version.Version}] = true
+			continue
+		}
+		for _, r := range version.Resources {
+			if r.ResponseKind == nil || r.ResponseKind.Group != "" && r.ResponseKind.Group != group.Name {
+				continue // the kind of another group, such as a Scale
+			}
+			kind := schema.GroupKind{Group: group.Name, Kind: r.ResponseKind.Kind}
+			one := all[kind]
+			if one == nil {
+				one = &discovered{resource: map[string]discoveredResource{}}
+				all[kind] = one
+			}
+			now := discoveredResource{
+				plural: r.Resource, namespaced: r.Scope == apidiscovery.ScopeNamespace, watchable: sets.New(r.Verbs...).HasAll("list", "watch"),
+			}
+			if before, twice := one.resource[version.Version]; !twice {
+				one.versions = append(one.versions, version.Version)
+			} else if before.watchable || !now.watchable {
+				continue
+			}
+			one.resource[version.Version] = now
+		}
+	}
+}
+
+// get reads an aggregated answer of discovery.
+func (d *definitions) get(ctx context.Context, path string, list *apidiscovery.APIGroupDiscoveryList) error {
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	data, err := d.rest.Get().AbsPath(path).SetHeader("Accept", aggregatedMedia).Do(ctx).Raw()
+	if err != nil {
+		return fmt.Errorf("discovery at %s: %w", path, err)
+	}
+	if err := json.Unmarshal(data, list); err != nil {
+		return fmt.Errorf("discovery at %s: %w", path, err)
+	}
+	if list.Kind != "APIGroupDiscoveryList" {
+		return fmt.Errorf("discovery at %s answers %s, want APIGroupDiscoveryList: aggregated discovery needs Kubernetes 1.30 or later", path, cut.Text(strconv.Quote(list.Kind), cut.MaxName))
+	}
+	return nil
+}
+
+// discoveryTimeout bounds a discovery request. An API server answers in a second, or is in trouble.
+const discoveryTimeout = 30 * time.Second
