@@ -126,6 +126,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		decorate.Resumed(r.store)
 		if r.status.synced.Set() {
 			r.logger.Info("synced", zap.String("resourceVersion", r.store.ResourceVersion()))
+			r.status.set(func(*State) {}) // for those who follow the state to see what is synced
 		}
 	case protocol.Report:
 		r.report(ctx, r.wrap(a))

@@ -240,7 +240,7 @@ func (m *member) follow(ctx context.Context, to resolution) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	from.OnChange(m.announce)
+	from.OnChange(func() { m.note(from) })
 	ended := make(chan struct{})
 	m.mu.Lock()
 	m.source, m.ended, m.cancel, m.dropped = from, ended, cancel, false
@@ -254,25 +254,24 @@ func (m *member) follow(ctx context.Context, to resolution) error {
 	if m.takeRecheck() && !m.definitions.resolve(m.identity, m.filled).same(to) {
 		return nil // it changed before there was something to cancel
 	}
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		select {
-		case <-from.Synced():
-			m.mu.Lock()
-			m.unread = nil
-			m.mu.Unlock()
-			m.synced.Set()
-			m.announce()
-		case <-ctx.Done():
-		}
-	})
 	err = from.Run(ctx)
-	cancel()
-	waiting.Wait()
 	if lifecycle.IsClosed(from.Synced()) { // else the cache is as it was
 		m.filled, m.hasFilled = to, true
 	}
 	return err
+}
+
+// note records what the state of a reflector says, after each of its changes.
+func (m *member) note(from source) {
+	if lifecycle.IsClosed(from.Synced()) {
+		m.mu.Lock()
+		if m.source == from {
+			m.unread = nil
+		}
+		m.mu.Unlock()
+		m.synced.Set()
+	}
+	m.announce()
 }
 
 // leaveSource records that a reflector has ended.
@@ -302,7 +301,9 @@ func (m *member) enter(to resolution) {
 		return
 	}
 	m.announce()
-	m.definitions.requestDiscovery() // it may know more
+	if to.problem != nil {
+		m.definitions.requestDiscovery() // it may know more
+	}
 	kind := zap.Stringer("kind", m.identity)
 	switch {
 	case to.problem == nil:
