@@ -431,7 +431,7 @@ var mutants = []mutant{{
 	name:  "fleet: a deleted definition keeps its objects",
 	file:  "informer/fleet/member.go",
 	text:  "\tif !deleted {\n\t\treturn nil\n\t}",
-	with:  "\tif true {\n\t\treturn nil\n\t}",
+	with:  "\tif deleted || !deleted {\n\t\treturn nil\n\t}",
 	tests: []string{"./informer/fleet"},
 }, {
 	name:  "fleet: a definition that is not seen deleted drops objects",
