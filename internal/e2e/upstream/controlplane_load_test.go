@@ -187,7 +187,7 @@ func (l *load) each(do func(ctx context.Context, namespace string) error) {
 
 func (l *load) phases() []loadPhase {
 	return []loadPhase{
-		{loadPhases[0], func() { time.Sleep(10 * time.Second) }, func() string { return "" }},
+		{loadPhases[0], func() { <-time.After(10 * time.Second) }, func() string { return "" }},
 		{loadPhases[1], func() { l.each(l.create) }, func() string { return l.unfinished("a") }},
 		{loadPhases[2], func() { l.each(l.update) }, func() string { return l.unfinished("b") }},
 		{loadPhases[3], func() { l.each(l.remove) }, l.remaining},
@@ -201,7 +201,7 @@ func (l *load) await(phase string, left func() string) {
 	limit := time.Now().Add(10 * time.Minute)
 	for what := left(); what != ""; what = left() {
 		require.True(l.t, time.Now().Before(limit), "%s does not end: %s", phase, what)
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 }
 
