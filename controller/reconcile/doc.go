@@ -77,7 +77,9 @@
 //     for the key first: see [informer.Informer.Gone]. If the server says NotFound, or has an object of
 //     another UID than the one whose deletion the watch showed, the function is called with nil. If
 //     the object exists, there is no call. If the request fails, or is forbidden, the key is retried as
-//     after an error of the function; so is a key whose resource the server no longer serves. A
+//     after an error of the function; so is a key whose resource the server no longer serves. While
+//     the informer is one of package fleet whose kind is not served, there is no call for an object in
+//     its cache, which may be outdated. A
 //     repeated call for the same deletion does not ask again. Without selectors the watch is proof, and
 //     nothing is asked. The worker that has the key waits for the answer, at most ten seconds. If other
 //     objects trigger keys that the selector leaves out, each of their events costs a GET: drop them

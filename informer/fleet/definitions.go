@@ -210,7 +210,7 @@ func followOne[T any](ctx context.Context, d *definitions, one *informer.Informe
 			if lifecycle.IsClosed(synced) {
 				synced = nil
 				if state.Phase == reflector.Watching || state.Phase == reflector.Polling {
-					d.setRefused(one.Name(), nil)
+					d.setFollowErr(one.Name(), nil)
 				}
 			}
 			select {
@@ -223,7 +223,7 @@ func followOne[T any](ctx context.Context, d *definitions, one *informer.Informe
 		if ctx.Err() != nil {
 			return
 		}
-		d.setRefused(one.Name(), cmp.Or(err, errEnded))
+		d.setFollowErr(one.Name(), cmp.Or(err, errEnded))
 		timer := time.NewTimer(pollPause)
 		select {
 		case <-timer.C:
@@ -235,8 +235,8 @@ func followOne[T any](ctx context.Context, d *definitions, one *informer.Informe
 
 var errEnded = errors.New("watch ended")
 
-// setRefused records why an informer of definitions does not follow them, or nil if it does.
-func (d *definitions) setRefused(name string, err error) {
+// setFollowErr records why an informer of definitions does not follow them, or nil if it does.
+func (d *definitions) setFollowErr(name string, err error) {
 	d.mu.Lock()
 	was, known := d.followErr[name]
 	d.followErr[name] = err

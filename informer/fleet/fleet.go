@@ -283,12 +283,21 @@ func Want[T reflector.Object](o *Owner, kind schema.GroupVersionKind, selection 
 	}
 	id := identity{kind: kind, form: reflect.TypeFor[T](), namespace: selection.Namespace, labels: textOf(selection.Labels), fields: textOf(selection.Fields)}
 	f := o.fleet
+	var ended *want // in an informer that ended with an error
+	defer func() {
+		if ended != nil {
+			ended.end()
+		}
+	}()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if o.left {
 		return nil, fmt.Errorf("owner %s wants %s: %w", o.name, id, ErrLeft)
 	}
 	w := o.wants[id]
+	if w != nil && f.members[id] != w.member {
+		w, ended = nil, w
+	}
 	if w == nil {
 		m := f.members[id]
 		if m == nil {

@@ -353,6 +353,36 @@ func TestInformerThatEndedWithAnErrorIsMadeAgain(t *testing.T) {
 		again, err := Want[*object](w.fleet.NewOwner(t.Context(), "two"), widget, nothing)
 		require.NoError(t, err)
 		assert.NotSame(t, first.Informer, again.Informer)
+		same, err := Want[*object](one, widget, nothing)
+		require.NoError(t, err)
+		assert.NotSame(t, first.Informer, same.Informer, "also for its own owner")
+		assert.True(t, lifecycle.IsClosed(first.Subscribe().Done()))
+	})
+}
+
+func TestCatchUpSaysWhetherTheCacheIsCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1", "v1beta1")
+		w.create("web")
+		_, wanted, _ := w.follow(betaWidget)
+		require.NoError(t, wanted.CatchUp(t.Context(), time.Now()))
+		w.serve("v1beta1", false)
+		<-time.After(settle)
+		assert.ErrorIs(t, wanted.CatchUp(t.Context(), time.Now()), reflector.ErrNotServed)
+		w.undefine()
+		<-time.After(settle)
+		assert.NoError(t, wanted.CatchUp(t.Context(), time.Now()), "there are no objects")
+
+		w.server.Inject(reflectortest.Answer(500).On("watch", "widgets"))
+		w.server.Inject(reflectortest.Answer(500).On("list", "widgets"))
+		w.define("Namespaced", "v1beta1")
+		<-time.After(settle)
+		ctx, cancel := context.WithTimeout(t.Context(), settle)
+		defer cancel()
+		assert.ErrorIs(t, wanted.CatchUp(ctx, time.Now()), context.DeadlineExceeded, "nothing was read yet")
+		w.server.ClearFaults()
+		assert.NoError(t, wanted.CatchUp(t.Context(), time.Now()))
 	})
 }
 

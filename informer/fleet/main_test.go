@@ -156,6 +156,16 @@ func (w *world) want(kind schema.GroupVersionKind) (*Owner, *Wanted[*object]) {
 	return owner, wanted
 }
 
+// follow is want with a handler, once both have their objects or have waited for them.
+func (w *world) follow(kind schema.GroupVersionKind) (*Owner, *Wanted[*object], *record) {
+	w.Helper()
+	owner, wanted := w.want(kind)
+	seen := &record{}
+	wanted.Handle(seen)
+	<-time.After(settle)
+	return owner, wanted, seen
+}
+
 // record is a handler that notes events, as in +web, ~web and -web.
 type record struct {
 	mu    sync.Mutex

@@ -318,8 +318,9 @@ func (m *member) enter(to resolution) {
 	}
 }
 
-// wait waits until the kind is resolved in another way, until a pause is over unless it is 0, or for the
-// end of ctx.
+// wait waits until the kind is resolved in another way or the objects in the cache are known to be deleted,
+// until a pause is over unless it is 0, or for the end of ctx. A definition may be deleted and made again
+// with the same problem.
 func (m *member) wait(ctx context.Context, pause time.Duration, than resolution) {
 	var over <-chan time.Time
 	if pause > 0 {
@@ -331,6 +332,9 @@ func (m *member) wait(ctx context.Context, pause time.Duration, than resolution)
 		select {
 		case <-m.rechecks:
 			if !m.definitions.resolve(m.identity, m.filled).same(than) {
+				return
+			}
+			if _, deleted := m.definitions.isDeleted(m.filled); deleted && m.filled.uid != "" {
 				return
 			}
 		case <-over:

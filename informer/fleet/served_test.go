@@ -18,9 +18,7 @@ import (
 func TestKindThatIsWantedBeforeItExistsCostsNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		owner, wanted := w.want(widget)
-		seen := &record{}
-		wanted.Handle(seen)
+		owner, _, seen := w.follow(widget)
 		<-time.After(time.Hour)
 		assert.Equal(t, []string{"kind is not served NotInstalled"}, w.lines())
 		assert.Zero(t, w.requests("widgets"))
@@ -42,9 +40,7 @@ func TestDeletedDefinitionDeletesItsObjects(t *testing.T) {
 		w := newWorld(t)
 		w.define("Namespaced", "v1")
 		w.create("web")
-		owner, wanted := w.want(widget)
-		seen := &record{}
-		wanted.Handle(seen)
+		owner, wanted, seen := w.follow(widget)
 		require.NoError(t, owner.WaitForSync(t.Context()))
 		assert.Equal(t, "[+web]", seen.take())
 		w.lines()
@@ -69,10 +65,7 @@ func TestDeletedDefinitionDeletesObjectsThatNoWatchShowed(t *testing.T) {
 		w.define("Namespaced", "v1")
 		w.create("web")
 		stalled := w.server.Inject(reflectortest.StallAfterEvents(2, nil).On("watch", "widgets")) // the object and a bookmark
-		_, wanted := w.want(widget)
-		seen := &record{}
-		wanted.Handle(seen)
-		<-time.After(settle)
+		_, _, seen := w.follow(widget)
 		assert.Equal(t, "[+web]", seen.take())
 		require.Equal(t, 1, stalled.Hits())
 		w.undefine()
@@ -87,10 +80,7 @@ func TestDefinitionThatIsMadeAgainHasOtherObjects(t *testing.T) {
 		w.define("Namespaced", "v1")
 		w.create("web")
 		w.create("db")
-		_, wanted := w.want(widget)
-		seen := &record{}
-		wanted.Handle(seen)
-		<-time.After(settle)
+		_, wanted, seen := w.follow(widget)
 		assert.ElementsMatch(t, []string{"+web", "+db"}, seen.takeAll())
 
 		w.undefine()
@@ -128,14 +118,33 @@ func TestDefinitionThatIsMadeAgainMayHaveAnotherScope(t *testing.T) {
 	})
 }
 
+// The problem is the same before and after, but the objects are not.
+func TestDefinitionThatIsMadeAgainWithoutTheVersionDeletesItsObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1", "v1beta1")
+		w.create("web")
+		_, wanted, seen := w.follow(betaWidget)
+		assert.Equal(t, "[+web]", seen.take())
+		w.serve("v1beta1", false)
+		<-time.After(settle)
+		again := w.stored(crdKind, widgets)
+		again.SetUID("")
+		again.SetResourceVersion("")
+		w.undefine()
+		require.NoError(t, w.server.Create(again))
+		<-time.After(settle)
+		assert.Equal(t, "[-web]", seen.take())
+		assert.Zero(t, wanted.Cache().Len())
+	})
+}
+
 func TestVersionThatIsNotServedDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.define("Namespaced", "v1", "v1beta1")
 		w.create("web")
-		owner, wanted := w.want(betaWidget)
-		seen := &record{}
-		wanted.Handle(seen)
+		owner, wanted, seen := w.follow(betaWidget)
 		require.NoError(t, owner.WaitForSync(t.Context()))
 		seen.take()
 		w.serve("v1beta1", false)
@@ -175,10 +184,7 @@ func TestAnotherVersionOfTheSameObjectsIsAModification(t *testing.T) {
 		w.define("Namespaced", "v1beta1", "v1")
 		w.serve("v1", false)
 		require.NoError(t, w.server.Create(bare(betaWidget, "a", "web")))
-		_, wanted := w.want(someWidget)
-		seen := &record{}
-		wanted.Handle(seen)
-		<-time.After(settle)
+		_, wanted, seen := w.follow(someWidget)
 		assert.Equal(t, "[+web]", seen.take())
 		w.serve("v1", true)
 		<-time.After(settle)
@@ -247,10 +253,7 @@ func TestWithoutPermissionForDefinitionsDiscoveryIsAsked(t *testing.T) {
 				forbidden = append(forbidden, w.server.Inject(reflectortest.Answer(403).On(verb, plural)))
 			}
 		}
-		owner, wanted := w.want(widget)
-		seen := &record{}
-		wanted.Handle(seen)
-		<-time.After(settle)
+		owner, wanted, seen := w.follow(widget)
 		w.server.ForgetRequests()
 		<-time.After(time.Hour)
 		discoveries := len(w.server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" }))
@@ -347,9 +350,7 @@ func TestAggregatedAPIThatIsDownForAnHour(t *testing.T) {
 		require.NoError(t, w.server.Create(service))
 		available("True")
 		require.NoError(t, w.server.Create(bare(reading, "a", "cpu")))
-		owner, wanted := w.want(reading)
-		seen := &record{}
-		wanted.Handle(seen)
+		owner, wanted, seen := w.follow(reading)
 		require.NoError(t, owner.WaitForSync(t.Context()))
 		seen.take()
 		available("False")
