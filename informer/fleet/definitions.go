@@ -121,6 +121,7 @@ type definitions struct {
 	mu        sync.Mutex
 	followErr map[string]error                 // by the name of the informer: why it cannot follow; nil if it does. Guarded by mu
 	deleted   map[types.UID]string             // versions at which definitions were gone, at most mostDeleted; guarded by mu
+	deletedAt map[schema.GroupKind]time.Time   // when definitions of kinds were seen deleted, as many; guarded by mu
 	found     map[schema.GroupKind]*discovered // by discovery; nil before. Guarded by mu
 	failed    map[schema.GroupVersion]bool     // versions that did not answer the last discovery. Guarded by mu
 	outdated  bool                             // something says that discovery has changed. Guarded by mu
@@ -139,7 +140,7 @@ var (
 )
 
 func newDefinitions(f *Fleet) (*definitions, error) {
-	d := &definitions{fleet: f, logger: f.logger, woken: make(chan struct{}, 1), known: lifecycle.NewLatch(), followErr: map[string]error{}, deleted: map[types.UID]string{}}
+	d := &definitions{fleet: f, logger: f.logger, woken: make(chan struct{}, 1), known: lifecycle.NewLatch(), followErr: map[string]error{}, deleted: map[types.UID]string{}, deletedAt: map[schema.GroupKind]time.Time{}}
 	own := rest.CopyConfig(f.config)
 	own.GroupVersion, own.NegotiatedSerializer = &schema.GroupVersion{}, scheme.Codecs.WithoutConversion()
 	own.ContentType, own.AcceptContentTypes = "", ""
@@ -298,8 +299,9 @@ func (d *definitions) noteDeleted(crd *definition) {
 	defer d.mu.Unlock()
 	if len(d.deleted) >= mostDeleted {
 		clear(d.deleted)
+		clear(d.deletedAt)
 	}
-	d.deleted[crd.UID] = crd.ResourceVersion
+	d.deleted[crd.UID], d.deletedAt[crd.groupKind()] = crd.ResourceVersion, time.Now()
 }
 
 // defined makes members of kinds resolve them again. What discovery said about them is outdated: it also

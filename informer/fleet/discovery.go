@@ -103,7 +103,7 @@ func (d *definitions) due() (at time.Time, needed bool) {
 const aggregatedMedia = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // discover asks the server which kinds it has. What it knew of an API that does not answer now, it
-// keeps; incomplete reports that there is such an API.
+// keeps. incomplete reports that the answer lacks something, so that it is asked again.
 func (d *definitions) discover(ctx context.Context) (incomplete bool, err error) {
 	d.mu.Lock()
 	d.outdated = false // what comes from now on may not be in the answer
@@ -126,6 +126,9 @@ func (d *definitions) discover(ctx context.Context) (incomplete bool, err error)
 		for kind := range all {
 			if d.definitionOf(kind) != nil {
 				delete(all, kind) // the definition says more
+			} else if at, deleted := d.deletedAt[kind]; deleted && time.Since(at) < discoveryLag {
+				delete(all, kind)
+				incomplete = true // asked again, in case another API has the kind now
 			}
 		}
 	}
@@ -147,7 +150,7 @@ func (d *definitions) discover(ctx context.Context) (incomplete bool, err error)
 		}
 	}
 	d.found, d.failed, d.custom = all, failed, custom
-	return len(failed) > 0, nil
+	return incomplete || len(failed) > 0, nil
 }
 
 // addGroup adds the kinds of an API group, and the versions that do not answer.
@@ -196,6 +199,9 @@ func (d *definitions) get(ctx context.Context, path string, list *apidiscovery.A
 	}
 	return nil
 }
+
+// discoveryLag is how long discovery may still name a kind whose definition is deleted.
+const discoveryLag = 30 * time.Second
 
 // discoveryTimeout bounds a discovery request. An API server answers in a second, or is in trouble.
 const discoveryTimeout = 30 * time.Second
