@@ -66,7 +66,9 @@ func (o *owner) Handle(_ context.Context, event eventqueue.Event[*unstructured.U
 	defer o.mu.Unlock()
 	name, uid := event.Key.Name, string(event.Object.GetUID())
 	before, known := o.uids[name]
-	if known && before != uid || known == (event.Type == eventqueue.Addition) {
+	// A deletion may be the only event of an object of the first list: see informer-I4.
+	contradicts := event.Type == eventqueue.Addition && known || event.Type == eventqueue.Modification && !known
+	if contradicts || known && before != uid {
 		o.bad = append(o.bad, fmt.Sprintf("%s of %s %s after %q", event.Type, name, uid, before))
 	}
 	o.uids[name] = uid
