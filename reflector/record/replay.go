@@ -39,6 +39,11 @@ var (
 // A client that asks later than the recorded one gets at once what is overdue. What arrived one after
 // the other in a watch still arrives a millisecond apart.
 //
+// While the recorded server could not answer, each list and watch fails as the recorded ones did,
+// whichever the client sends first. The pauses of two clients are random, so that their attempts
+// differ in number: the client gets the first failure of such a time in any case, and is answered
+// when the recorded client was.
+//
 // Where a recorded client closed a watch and asked again, the replay ends the watch. A watch that
 // is open at the end of the recording stays open and silent. A later request fails with
 // [ErrReplayEnded].
@@ -189,21 +194,34 @@ func (r *Replay) find(q *request) (*exchange, error) {
 	if c == nil {
 		c = &conversation{}
 	}
+	now := offset(time.Since(r.began))
+	down := -1    // the index of the failure that the request gets if the server is not back by now
+	told := false // the client has received a failure of these
 	for i, e := range c.exchanges {
-		switch {
+		switch fits := q.fits(&e.request); {
 		case e.taken:
+			told = e.down()
 			continue
-		case q.fits(&e.request):
-			r.takeLocked(c.exchanges[:i+1])
-			return e, nil
-		case e.what == aProbe || e.failed():
+		case e.down() && !c.overlaps:
+			if down < 0 || told && e.at <= now {
+				down = i
+			}
+			continue
+		case !fits && (e.what == aProbe || e.failed()):
 			continue // the clients' pauses differ, so that one may ask again when the other did not
+		case down >= 0 && (!told || e.at > now):
+			return r.takeLocked(c.exchanges[:down+1]), nil
+		case fits:
+			return r.takeLocked(c.exchanges[:i+1]), nil
 		case q.what == aProbe:
 			return unknownProbe, nil
 		case c.overlaps:
 			continue
 		}
 		return nil, r.differsLocked(&DifferenceError{Line: e.line, Asked: q.String(), Recorded: e.String()})
+	}
+	if down >= 0 {
+		return r.takeLocked(c.exchanges[:down+1]), nil
 	}
 	if q.what == aProbe {
 		return unknownProbe, nil
@@ -234,8 +252,9 @@ func (r *Replay) readLocked(q *request) (found *exchange, err error) {
 	return found, err
 }
 
-// takeLocked takes the last exchange, and passes over the earlier ones that need not be asked for.
-func (r *Replay) takeLocked(until []*exchange) {
+// takeLocked takes and returns the last exchange, and passes over the earlier ones that need not be
+// asked for.
+func (r *Replay) takeLocked(until []*exchange) *exchange {
 	e := until[len(until)-1]
 	for _, earlier := range until {
 		if !earlier.taken && (earlier == e || earlier.what == aProbe || earlier.failed()) {
@@ -244,6 +263,7 @@ func (r *Replay) takeLocked(until []*exchange) {
 			}
 		}
 	}
+	return e
 }
 
 func (r *Replay) differsLocked(err *DifferenceError) error {
@@ -295,6 +315,15 @@ func (e *exchange) continues() string {
 
 // failed reports whether the request got no answer or a refusal.
 func (e *exchange) failed() bool { return e.answer == nil || e.answer.Status >= 300 }
+
+// down reports whether the server could not answer at that time: another request would have got the
+// same.
+func (e *exchange) down() bool {
+	if e.answer == nil {
+		return e.end != nil && e.end.Failure != nil
+	}
+	return e.answer.Status == http.StatusTooManyRequests || e.answer.Status >= 500
+}
 
 // apart is the shortest time between two groups of events of a watch. A client handles the first
 // one before the second one arrives, as the recorded client did.

@@ -171,6 +171,63 @@ func TestFailuresOfARecordingAreWhatTheyWere(t *testing.T) {
 	})
 }
 
+// While the recorded server was down, each request fails, and one that comes later is answered,
+// however many attempts the recorded client made.
+func TestServerIsDownForAsLongAsItWas(t *testing.T) {
+	const refused = `{"at":%q,"frame":"failed","id":%d,"failure":{"text":"down","causes":["connectionRefused"]}}`
+	probe := func(at time.Duration, id int) string {
+		return asks(at, id, "limit=1&fieldSelector=metadata.name%3Dsky%2Cmetadata.namespace%3Ddefault")
+	}
+	lines := []string{over(time.Minute, 2, "ended")}
+	for n := range 20 {
+		at := time.Minute + time.Duration(n)*time.Second
+		lines = append(lines, probe(at, n+3), fmt.Sprintf(refused, at.String(), n+3))
+	}
+	lines = append(lines, asks(80*time.Second, 30, "resourceVersion=10&watch=true"), answers(80*time.Second, 30, 503, gone),
+		probe(90*time.Second, 31), answers(90*time.Second, 31, 200, page(10)),
+		asks(90*time.Second, 32, "watch=true&resourceVersion=10"), opens(90*time.Second, 32), modifies(95*time.Second, 32, 11, "grey"))
+	const opened, refusal, unavailable = 200, 0, 503
+	for name, c := range map[string]struct {
+		asked []time.Duration // when the client asks to resume its watch
+		want  []int           // what it gets
+		last  time.Duration   // when it gets the last answer
+	}{
+		"as often":           {[]time.Duration{60 * time.Second, 61 * time.Second, 95 * time.Second}, []int{refusal, refusal, opened}, 95 * time.Second},
+		"too early":          {[]time.Duration{59 * time.Second, 60 * time.Second, 95 * time.Second}, []int{refusal, refusal, opened}, 95 * time.Second},
+		"seldom":             {[]time.Duration{75 * time.Second, 85 * time.Second, 90 * time.Second}, []int{refusal, unavailable, opened}, 90 * time.Second},
+		"when it was over":   {[]time.Duration{100 * time.Second, 101 * time.Second}, []int{refusal, opened}, 101 * time.Second},
+		"in its last second": {[]time.Duration{79 * time.Second, 80 * time.Second, 90 * time.Second}, []int{refusal, unavailable, opened}, 90 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				replay := open(t, script(lines...))
+				client := &http.Client{Transport: replay}
+				get := func(query string) (int, error) {
+					response, err := client.Get("http://recording/api/v1/namespaces/default/configmaps?" + query)
+					if err != nil {
+						return 0, err
+					}
+					return response.StatusCode, response.Body.Close()
+				}
+				_, err := get("resourceVersion=0&limit=500")
+				require.NoError(t, err)
+				_, err = get("watch=true&resourceVersion=10")
+				require.NoError(t, err)
+				for n, want := range c.want {
+					<-time.After(c.asked[n] - time.Since(began))
+					status, err := get("watch=true&resourceVersion=10")
+					assert.Equal(t, want, status, n)
+					if want == refusal {
+						require.ErrorIs(t, err, syscall.ECONNREFUSED)
+					}
+				}
+				assert.Equal(t, c.last, time.Since(began))
+			})
+		})
+	}
+}
+
 // A connection that breaks in the middle of an event, or sends something else, is that again.
 func TestStreamThatCannotBeReadIsReplayedAsOne(t *testing.T) {
 	for _, rest := range []string{"truncated", "malformed"} {
