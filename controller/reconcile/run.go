@@ -34,7 +34,8 @@ type run struct {
 
 	scope atomic.Int32 // of the primary objects, as the last one of them showed it; see inScope
 
-	// mu protects the fields below it. It is held briefly, and never while a function of the user runs.
+	// mu protects the fields below it. It is held briefly, and never while a function of the user runs. It
+	// is taken before the lock of keys.
 	mu     sync.Mutex
 	states map[store.Key]*state
 	swept  time.Time // when sweepLocked last looked at all states
@@ -125,7 +126,12 @@ func (r *run) trigger(t trigger) {
 		return
 	}
 	r.tellTriggered(t)
-	if r.hastens(t) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// The lock is held until the key is queued. Otherwise an event of a call's own write could be found
+	// to be a change during the call, and be queued when the call has failed, where it would end the
+	// back-off.
+	if s := r.states[t.key]; s == nil || !s.failing.caused(t) {
 		r.queueKey(t)
 	}
 }

@@ -524,7 +524,8 @@ func (f *failing) ended(fails bool, writes []written) {
 }
 
 // caused reports whether the event of a trigger shows a write of the calls that failed, while the
-// key waits for its retry.
+// key waits for its retry. Such an event does not end the back-off of its key early: the queue has the
+// key, and the retry sees the change.
 func (f *failing) caused(t trigger) bool {
 	own := slices.ContainsFunc(f.wrote, func(w written) bool {
 		return w.version == t.of || w.deleted && w.version.uid == t.of.uid
@@ -532,13 +533,4 @@ func (f *failing) caused(t trigger) bool {
 	// Events of an object come in order, so those of its earlier writes have come.
 	f.wrote = slices.DeleteFunc(f.wrote, func(w written) bool { return !w.deleted && w.version.before(t.of) })
 	return own && f.retried
-}
-
-// hastens reports whether an event may end the back-off of its key early. If not, the queue has the
-// key, and the retry after the back-off sees the change.
-func (r *run) hastens(t trigger) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.states[t.key]
-	return s == nil || !s.failing.caused(t)
 }
