@@ -16,7 +16,8 @@ var ErrRunning = errors.New("running already: call Run again when it has returne
 // ErrDrainTimeout is the cause of a drain that ended before all work was done.
 var ErrDrainTimeout = fmt.Errorf("drain timeout: %w", context.DeadlineExceeded)
 
-// ErrIncomplete means that a required argument is nil. docs/maintainers/nil-arguments.md has the rules.
+// ErrIncomplete means that a required argument is nil. docs/maintainers/decisions.md has the
+// rules for nil arguments.
 var ErrIncomplete = errors.New("required argument is nil")
 
 // AlreadyRunning returns an [ErrRunning] that names what is running, such as "informer pods".
