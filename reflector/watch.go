@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"time"
@@ -48,7 +49,9 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	if r.refusesShards(&opts, err) {
 		open, err = r.source.Watch(limited, opts, wanted)
 	}
-	unanswered.Stop()
+	if !unanswered.Stop() && err == nil { // the answer came as the time ran out, and the watch ends with limited
+		err = errors.Join(limited.Err(), open.Close())
+	}
 	if err != nil {
 		cancel(nil)
 		return r.failed(ctx, r.protocol.Op(), a.Version, withCause(limited, err))
@@ -84,8 +87,8 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 		case err == io.EOF:
 			return protocol.Input{Kind: protocol.Ended}
 		case err == nil:
-			if len(items) == 0 || items[0].Kind != stream.Ended && (items[0].Kind != stream.Failed || protocol.Classify(items[0].Err) != protocol.Unreadable) {
-				r.status.contact() // otherwise the connection failed
+			if !saysOnlyThatConnectionBroke(items) {
+				r.status.contact()
 			}
 			if r.shards != nil {
 				for i := range items {
@@ -96,6 +99,16 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 		}
 	}
 	return protocol.Input{}
+}
+
+// saysOnlyThatConnectionBroke reports whether items come from the client and not from the server: a Resource
+// says Ended, and client-go that it could not read an event.
+func saysOnlyThatConnectionBroke[T Object](items []stream.Item[T]) bool {
+	if len(items) == 0 {
+		return false
+	}
+	first := &items[0]
+	return first.Kind == stream.Ended || first.Kind == stream.Failed && protocol.Classify(first.Err) == protocol.Unreadable
 }
 
 // takePending takes the pending changes up to the first item of another kind, or that item alone.

@@ -72,6 +72,8 @@ func New[T any](keyOf KeyFunc[T]) *Cache[T] {
 	return c
 }
 
+// resourceVersionLocked returns the version of the cache; empty with partitions. The caller holds mu or
+// writer.
 func (c *Cache[T]) resourceVersionLocked() string {
 	if len(c.partitions) > 0 {
 		return ""

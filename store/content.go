@@ -69,7 +69,8 @@ func (e *entry[T]) repeats(earlier *entry[T]) bool {
 	if version != earlier.known() {
 		return false
 	}
-	hashed := sameHash(e.hash, earlier.hash) && version.Equal(version)
+	isKnown := version.Equal(version) // false without a UID or resource version
+	hashed := isKnown && sameHash(e.hash, earlier.hash)
 	if !hashed && !EqualContent(earlier.object, e.object) {
 		return false
 	}

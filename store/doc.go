@@ -68,7 +68,7 @@
 //   - store-S5: The resource version never passes a rejected object. It advances once the rejected
 //     key is stored or deleted, or with a Replace without rejections. If a Replace lowers the
 //     resource version and has rejections, the cache has no resource version. Rejected returns the
-//     rejected keys.
+//     rejected keys. A write outside of the scope of its writer is rejected, and holds nothing back.
 //   - store-S6: A follower receives the current state and then every commit, in order, without gaps
 //     or repeats.
 //   - store-S7: A new UID under an old key is a Deletion and an Addition.
@@ -122,7 +122,8 @@
 // One write is in write.go, from Cache.Add until readers see it. It leaves that file for four
 // questions: what counts as a change (content.go), where the objects are (entry.go and tree.go), which
 // values the indexes have (postings.go), and what a follower gets (commit.go). Loops of WatchKey are woken
-// by watch.go, and what a reader does is in cache.go. A list is in batch.go, and ends in
+// by watch.go, a wait of package await is a follower, in await/waiter.go, and what a reader does is in
+// cache.go. A list is in batch.go, and ends in
 // the same functions. A cache without partitions and budget never calls partition.go and budget.go.
 //
 // A snapshot, in snapshot.go, copies the roots of the trees, and the next commits copy the nodes that

@@ -18,10 +18,13 @@ import (
 //     mutation, with the values of all indexes, a rejection, or nothing if the cache holds the same
 //     content. The user's functions run here. Readers still see the state before, and an error leaves
 //     nothing behind.
-//  3. publish shows all mutations at once (show): it changes the trees, for snapshots and indexes, and
-//     then, while those still wait, the table, for Get, together with the resource version. So no
-//     version stands for objects that a reader does not see (store-S3). Then it calls the followers
-//     (notify).
+//  3. publish makes the commit. Its show locks Cache.trees, so that a new snapshot waits, and changes the
+//     trees, which snapshots and indexes read. Then it locks Cache.mu as well, so that Get waits, and
+//     changes the table together with the resource version. So no version stands for objects that a
+//     reader does not see (store-S3). A commit of more than 1,024 changes lets Get read the state before
+//     instead: see Cache.frozen. After that, wake wakes the loops of WatchKey, and notify calls the
+//     followers: event queues, and the waits of package await. The write returns when all of them have
+//     the commit.
 //
 // A list goes through the same steps: see batch.go.
 
@@ -65,10 +68,11 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 		tx.decide(&w)
 	}
 	tx.advance(Key{}, resourceVersion)
-	// While a key is rejected, progress stays behind the observed version, which it does not have. So every
-	// bookmark is then a commit.
-	isMoved := tx.resourceVersion != tx.progress.resourceVersion || tx.observedVersion != "" && tx.observedVersion != tx.progress.resourceVersion
-	if len(tx.mutations) > 0 || isMoved {
+	// A rejected key holds the resource version back, but not the observed one. While the two differ, each
+	// bookmark makes a commit, because it tells followers how far the watch has come.
+	isMoved := tx.resourceVersion != tx.progress.resourceVersion
+	isAhead := tx.observedVersion != "" && tx.observedVersion != tx.progress.resourceVersion
+	if len(tx.mutations) > 0 || isMoved || isAhead {
 		tx.publish()
 	}
 	return rejectedError(tx.rejections)
@@ -523,7 +527,9 @@ func (c *Cache[T]) changeTrees(mutations []mutation[T]) {
 			}
 			m.before = entryOf[T](old)
 			m.before.epoch = uncommitted // until changeTable runs, the table still has the entry
-		case m.held != nil && m.held.epoch == c.epoch: // no snapshot has it; if this commit had stored or removed it, its epoch were uncommitted
+		// No snapshot has the entry, and no earlier mutation of this commit stored or removed it: its epoch
+		// would be uncommitted.
+		case m.held != nil && m.held.epoch == c.epoch:
 			m.next.space = m.namespace.space
 			*m.held, *m.next = *m.next, *m.held
 			m.before, m.after, m.swapped = m.next, m.held, true

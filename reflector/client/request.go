@@ -288,10 +288,14 @@ func (r *Resource[T]) openWatch(ctx context.Context, cancel context.CancelFunc, 
 	}
 	unanswered := time.AfterFunc(r.timeout, cancel)
 	a, err := r.open(ctx, opts)
-	if !unanswered.Stop() && err != nil {
-		err = fmt.Errorf("no answer within %v, the Timeout of the config: %w", r.timeout, err)
+	if unanswered.Stop() {
+		return a, err
 	}
-	return a, err
+	if err == nil { // the answer came as the time ran out, and its body can no longer be read
+		a.Close()
+		err = context.DeadlineExceeded
+	}
+	return nil, fmt.Errorf("no answer within %v, the Timeout of the config: %w", r.timeout, err)
 }
 
 // responseKey is the context key of a *stream.Response that gets content type and status.

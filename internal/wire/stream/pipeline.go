@@ -21,8 +21,10 @@ type part[R any] struct {
 	batches []*wire.Batch
 	size    int
 	result  R
-	// done is closed when result is complete. It is nil if result was complete from the beginning.
-	done chan struct{}
+	// done is closed when result is complete, or dropped. It is nil if result was complete from the
+	// beginning.
+	done    chan struct{}
+	dropped bool // close has dropped the frames; set before done is closed
 }
 
 // isDone reports whether the result is complete.
@@ -188,7 +190,7 @@ func (l *pipeline[D, R]) finish(d D, p *part[R]) {
 }
 
 // close ends the pipeline and waits for its helpers. It decodes the waiting parts if wanted is
-// true.
+// true, and drops them otherwise. Later parts may have been decoded already.
 func (l *pipeline[D, R]) close(wanted bool) {
 	for {
 		l.mu.Lock()
@@ -200,6 +202,7 @@ func (l *pipeline[D, R]) close(wanted bool) {
 		if wanted {
 			l.finish(l.own, p)
 		} else {
+			p.dropped = true
 			close(p.done)
 		}
 	}

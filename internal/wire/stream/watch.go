@@ -25,8 +25,11 @@ type Watch[T Object] struct {
 	response *Response // whose body is read; also for the texts of errors
 	gate     gate
 	shards   *Shards
-	parts    chan *part[[]Item[T]] // in order; results may be incomplete
-	cancel   context.CancelFunc
+	// parts has the order of the frames. A part is sent before it is decoded, and more frames may join
+	// it until a goroutine takes it; so its result is complete only when its done is closed.
+	parts  chan *part[[]Item[T]]
+	cancel context.CancelFunc
+	cut    bool // a part was dropped, because ctx ended; of the goroutine that calls Next
 	// err is the error that ended the watch; nil after an ordinary end, and after Next has
 	// returned it. It is set before parts is closed: read it after.
 	err error
@@ -67,6 +70,9 @@ func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, respon
 // Next implements [Items]. At the end it returns an item with the error that ended the watch, if
 // there is one.
 func (s *Watch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], error) {
+	if s.cut {
+		return nil, io.EOF
+	}
 	var next *part[[]Item[T]]
 	select {
 	case <-ctx.Done():
@@ -82,6 +88,10 @@ func (s *Watch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], 
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
+		}
+		if next.dropped { // what follows would come in its place
+			s.cut = true
+			return nil, io.EOF
 		}
 		return next.result, nil
 	}
@@ -122,8 +132,10 @@ func (s *Watch[T]) read(ctx context.Context) error {
 	defer func() { decoding.close(ctx.Err() == nil) }()
 	for {
 		asked := time.Now()
-		batch, err := frames.Next()
+		batch, err := frames.Next() // nil with an error
 		now := time.Now()
+		// What the gate took out of this batch and of earlier ones comes before the rest of the batch, and
+		// before the end.
 		if keys, version := s.gate.filter(format, batch, now); keys != nil {
 			held := Item[T]{Kind: Unchanged, Version: version, Keys: keys, Write: store.Write[T]{Type: store.Addition}}
 			if !s.send(ctx, decoding.readyPart([]Item[T]{held})) {
@@ -143,7 +155,7 @@ func (s *Watch[T]) read(ctx context.Context) error {
 		if now.Sub(asked) >= caughtUp && batch.Size() <= little {
 			p = decoding.decodeNow(batch)
 		} else if p = decoding.add(batch); p == nil {
-			continue // the batch joined a part that was already sent
+			continue // the batch joined the part that was sent last, which no goroutine has taken yet
 		}
 		if !s.send(ctx, p) {
 			return ctx.Err()
@@ -233,7 +245,7 @@ func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (_
 		return s.fail(frame, &answer.TypeError{Want: s.of.Type, Got: "nil"}), true
 	}
 	decoded, err := d.decode(format, frame.Object)
-	if s.shards != nil {
+	if s.shards != nil { // passBy may not have told the shard from the bytes; then the metadata decides, even if err != nil
 		if from, _ := originOf(s.shards, format, frame.Object); from == unclear {
 			key, version, ok := identify(format, frame.Object)
 			if ok && key.Name != "" && s.shards.isOutside(format, frame.Object) {

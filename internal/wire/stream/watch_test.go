@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,36 @@ func TestWatchThatIsToldToEndLeavesNoGap(t *testing.T) {
 			}
 			assert.NoError(t, s.Close())
 			assert.NoError(t, s.err)
+		})
+	}
+}
+
+// The same if the watch ends, as at a timeout for its answer, and the receiver goes on.
+func TestWatchThatEndsByItselfLeavesNoGap(t *testing.T) {
+	processors(t, 2)
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			s := sluggishWatch(ctx, t, paused{
+				{0, sluggishEvent(1, 60000, "1s")},
+				{0, sluggishEvent(2, 20000, "0s")},
+				{time.Millisecond, sluggishEvent(3, 10, "0s")},
+				{10 * time.Millisecond, sluggishEvent(4, 10, "0s")},
+			})
+			time.AfterFunc(5*time.Millisecond, stop)
+			<-time.After(time.Minute)
+			var got []string
+			for range 5 {
+				events, err := s.Next(t.Context(), nil)
+				for _, e := range events {
+					got = append(got, e.Version)
+				}
+				if err != nil {
+					require.ErrorIs(t, err, io.EOF)
+				}
+			}
+			assert.Equal(t, []string{"1"}, got)
+			assert.NoError(t, s.Close())
 		})
 	}
 }

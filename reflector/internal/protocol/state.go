@@ -35,8 +35,9 @@ type State struct {
 	triggered  bool
 	triggersAt time.Time
 
-	// versionAsked is true once the server has answered the question for the server's Kubernetes version. consistent
-	// is true if that server answers consistent lists in pages from its watch cache.
+	// versionAsked is true if list need not ask for the server's Kubernetes version: while it asks, and
+	// after an answer that holds. consistent is true if that server answers consistent lists in pages
+	// from its watch cache.
 	versionAsked, consistent bool
 
 	// lost is true once the reflector has reported that the server is behind position, until a list.
@@ -102,7 +103,7 @@ const (
 	asking                 // waiting for the server to accept a watch-list
 	streaming              // receiving the first objects from a watch-list
 
-	phases = iota // in which requests and watches fail
+	phases = iota // how many phases have reactions to a failure; triggering and polling have untriggered instead
 
 	replacing  phase = iota // the store commits a list; no watch is open
 	replaced                // the store commits the objects of a watch-list
@@ -217,11 +218,11 @@ func (p *step) take(in Input) {
 		p.committed(in)
 	case Told:
 		p.consistent = in.Consistent
-		p.list()
+		p.list() // versionAsked is still true here, so this list does not ask again
 		// A program may start while its server starts, too. If that list fails, the next one asks again:
 		// the server that then answers may lag behind.
 		p.versionAsked = !in.Unanswered || !p.listed.IsZero()
-	case Failed:
+	case Failed: // while triggering or polling; Step looks up all other phases in reactions
 		p.untriggered(in.Err)
 	case Ended:
 		p.end(in.Err)
@@ -315,8 +316,9 @@ var (
 // event handles a change or a bookmark.
 func (p *step) event(in Input) {
 	if p.phase == following || in.Added || in.Kind == Marked {
-		// A server without watch-lists opens a plain watch, which may deliver changes for ever. The
-		// first objects are complete when no more additions come.
+		// Before the closing bookmark, only additions and bookmarks count. A server without watch-lists
+		// opens a plain watch, whose modifications and deletions may come for ever: if they counted,
+		// bookmarkDeadline would never end it.
 		p.heard = p.now
 	}
 	switch {
