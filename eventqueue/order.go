@@ -217,29 +217,6 @@ func (k *keyState[T]) backsOff() bool { return k.failures > 0 && k.out == nil &&
 // handler itself, would be retried without any back-off.
 func (k *keyState[T]) mayHasten() bool { return !k.backsOff() || !k.hastened }
 
-// backOffLocked makes a key wait after a failure. An event that came during the failed attempt does
-// not shorten the wait: the handler may have caused it. A delay that was asked for meanwhile counts
-// like an event that comes when it ends.
-func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
-	k.failures++
-	k.err = o.err
-	if k.failures == 1 || k.backoffEnd <= now() {
-		if o.wait == 0 {
-			o.wait = max(c.backoff.delay(int(k.failures)), o.least)
-		}
-		k.backoffEnd, k.hastened = now()+o.wait, false
-	} else { // the attempt was hastened, and the end stays
-		k.backoffEnd = max(k.backoffEnd, now()+o.least)
-	}
-	k.hastened = k.hastened || o.least > 0 // the server does not want a request earlier
-	k.unlink()
-	if k.hastened {
-		c.delayed.remove(k)
-	}
-	c.delayLocked(k, k.backoffEnd)
-	c.signalLocked()
-}
-
 // delayLocked makes a key wait until it is due, unless it is ready or due earlier.
 func (c *Collection[T]) delayLocked(k *keyState[T], due time.Duration) {
 	if k.turn.ring != nil || k.heapIndex >= 0 && k.due <= due {

@@ -86,9 +86,10 @@ func (c *Collection[T]) worker(ctx context.Context, running *sync.WaitGroup, in 
 	return work
 }
 
-// handle calls fn, reports its failure and settles the queue, except after a success: then the end of
-// the loop's body in runBody acknowledges it. The last two steps are deferred, because fn and report may
-// end the goroutine by runtime.Goexit.
+// handle calls fn. After a failure it reports it, which may fix the back-off, and then gives the queue
+// back. After a success, the end of the loop's body in runBody acknowledges the queue. Reporting and
+// giving back are deferred, in reverse order below, because fn and report may end the goroutine by
+// runtime.Goexit.
 func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	var err error
 	defer func() {

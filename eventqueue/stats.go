@@ -211,9 +211,10 @@ func (c *Collection[T]) initialSettledLocked() {
 // Drain waits until no queue is ready and no queue is out, while consumers settle queues. It does
 // not wait for failed keys in back-off, or for keys that [AddAfter] delays.
 //
-// Drain returns nil if no event is left, except events of delayed keys. Otherwise, also when ctx ended first, it returns a
-// [*DrainError] that lists the remaining events. Stop the writer before you call Drain, because
-// Drain also waits for events that come meanwhile. A closed collection holds no events.
+// Drain returns nil if no event is left, except those of keys that only [AddAfter] delays. Otherwise,
+// also when ctx ended first, it returns a [*DrainError] that lists the remaining events, with those of
+// failed keys in back-off. Stop the writer before you call Drain, because Drain also waits for events
+// that come meanwhile. A closed collection holds no events.
 //
 // A handler or a loop's body must not call Drain with a context that does not end, because its own
 // queue is out.

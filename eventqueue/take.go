@@ -92,12 +92,12 @@ func (q *Queue[T]) runBody(yield func(*Queue[T]) bool) (more bool) {
 	return more
 }
 
-// atEnd says whether the end of a consumer's context wakes consumers yet.
+// atEnd says whether the end of a consumer's context already calls wakeAll.
 type atEnd bool
 
 const (
-	endWakesNone atEnd = false // takeLocked changes that before the consumer sleeps
-	endWakesAll  atEnd = true  // it calls wakeAll
+	endWakesNone atEnd = false // takeLocked arranges it before the consumer sleeps
+	endWakesAll  atEnd = true
 )
 
 // take waits for a queue and fills an empty one.
@@ -289,6 +289,8 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 	if o.panicked {
 		c.counters.Panics++
 	}
+	// Each may have completed all events. Then nothing waits again, and even a failure acknowledges the
+	// queue.
 	again := o.how == released || o.how == failed || o.how == gaveUp && q.each == gaveUpOne
 	if rest := q.events[q.acknowledged:]; again && len(rest) > 0 {
 		c.waitAgainLocked(k, q, rest)
@@ -312,7 +314,6 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 	case o.how == failed:
 		c.backOffLocked(k, o)
 	case o.how == released: // in front
-		c.returnLocked(k)
 		c.delayed.remove(k)
 		k.unlink()
 		ring := c.ringOf(k)
@@ -327,6 +328,28 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 		c.signalLocked()
 	}
 	c.wakeDrainersLocked()
+}
+
+// backOffLocked makes a key wait after a failure. An event that came during the failed attempt does
+// not shorten the wait: the handler may have caused it. A delay that was asked for meanwhile counts
+// like an event that comes when it ends.
+func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
+	k.failures++
+	k.err = o.err
+	if k.failures == 1 || k.backoffEnd <= now() {
+		if o.wait == 0 {
+			o.wait = max(c.backoff.delay(int(k.failures)), o.least)
+		}
+		k.backoffEnd, k.hastened = now()+o.wait, false
+	} else { // the attempt was hastened, and the end stays
+		k.backoffEnd = max(k.backoffEnd, now()+o.least)
+	}
+	k.hastened = k.hastened || o.least > 0 // the server does not want a request earlier
+	k.unlink()
+	if k.hastened {
+		c.delayed.remove(k)
+	}
+	c.delayLocked(k, k.backoffEnd)
 }
 
 // waitAgainLocked makes the remaining events of a queue wait again, merged with the events that came

@@ -18,8 +18,9 @@ func WithMutationGuard(to *guard.Reporter) Option {
 	return optionFunc(func(o *options) { o.guarding = to })
 }
 
-// given tells the guard that a subscriber works on an event, until back is called.
-func (s *Subscription[T]) given(event *eventqueue.Event[T]) (back func()) {
+// lendToGuard gives the guard the objects of an event that a subscriber works on. The guard compares them
+// again when giveBack is called.
+func (s *Subscription[T]) lendToGuard(event *eventqueue.Event[T]) (giveBack func()) {
 	objects := []T{event.Object}
 	if event.PriorKnown {
 		objects = append(objects, event.Prior)
@@ -33,7 +34,7 @@ func (s *Subscription[T]) guarded(yield func(eventqueue.Event[T]) bool) func(eve
 		return yield
 	}
 	return func(event eventqueue.Event[T]) bool {
-		defer s.given(&event)()
+		defer s.lendToGuard(&event)()
 		return yield(event)
 	}
 }

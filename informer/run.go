@@ -111,7 +111,8 @@ func (i *Informer[T]) noteFailure(err error) {
 }
 
 // drainAndEndWork lets handlers finish their queued events, ends the workers, and returns the remaining
-// events as errors.
+// events as errors. A handler that subscribes meanwhile is not waited for: what it leaves comes
+// in the next Run.
 func (i *Informer[T]) drainAndEndWork(r *run[T]) error {
 	ctx, cancel := context.WithTimeoutCause(r.handlerCtx, i.drainTimeout, lifecycle.ErrDrainTimeout)
 	defer cancel()

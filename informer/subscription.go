@@ -129,7 +129,7 @@ func (s *Subscription[T]) work(fn func()) {
 
 func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T]) error {
 	if s.informer.guard != nil {
-		defer s.given(&event)()
+		defer s.lendToGuard(&event)()
 	}
 	if len(s.observers) > 0 {
 		return s.observed(ctx, event)

@@ -255,7 +255,7 @@ var mutants = []mutant{{
 	tests: []string{"./eventqueue"},
 }, {
 	name:  "eventqueue: an event during a failed attempt ends its back-off",
-	file:  "eventqueue/order.go",
+	file:  "eventqueue/take.go",
 	text:  "	k.unlink()\n	if k.hastened {",
 	with:  "	if k.hastened {",
 	tests: []string{"./eventqueue"},
@@ -699,13 +699,13 @@ var mutants = []mutant{{
 	tests: []string{"./reflector"},
 }, {
 	name:  "eventqueue: a Retry-After does not set the back-off",
-	file:  "eventqueue/order.go",
+	file:  "eventqueue/take.go",
 	text:  "max(c.backoff.delay(int(k.failures)), o.least)",
 	with:  "c.backoff.delay(int(k.failures))",
 	tests: []string{"./eventqueue"},
 }, {
 	name:  "eventqueue: an event shortens the wait that a server asked for",
-	file:  "eventqueue/order.go",
+	file:  "eventqueue/take.go",
 	text:  "k.hastened = k.hastened || o.least > 0",
 	with:  "_ = o.least",
 	tests: []string{"./eventqueue"},
