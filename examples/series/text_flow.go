@@ -13,7 +13,7 @@ type Writer[T Object] interface {
 }
 
 // Flow is a controller from the watch to the write. The numbers are those of the notes on Eddie
-// Zaneski's talk, which stop at 5.2; chapter 7 of the docs continues them.
+// Zaneski's talk, which stop at 5.2; docs/under-the-hood/7-controllers.md continues them.
 //
 // Library: reconcile.Reconciler.
 type Flow[T Object] struct {
