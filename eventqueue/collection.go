@@ -21,7 +21,7 @@ import (
 //  2. A buffer has room for 64 events, so that a writer runs ahead a little, and not by a million
 //     events. If it is full, the writer yields the CPU once. If it is still full, the writer locks mu
 //     and queues the events itself, so that it never waits for a handler. It does the same for a commit
-//     of more than 64 events, and for an event of the key that came last.
+//     of more than 64 events, and for an event of the key that came last, so that the two merge.
 //  3. Each caller of lockAndQueue first queues what the buffer holds, in order, by
 //     enqueueLocked. Consumers therefore see the state that they would see without a buffer.
 //  4. A consumer without work yields the CPU, 1 to 16 times, before it sleeps, because waking it costs

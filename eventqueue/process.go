@@ -86,8 +86,8 @@ func (c *Collection[T]) worker(ctx context.Context, running *sync.WaitGroup, in 
 	return work
 }
 
-// handle calls fn. After a failure it reports it, which may fix the back-off, and then gives the queue
-// back. After a success, the end of the loop's body in runBody acknowledges the queue. Reporting and
+// handle calls fn. After a failure it reports it, for which failure sets the back-off, and then gives the
+// queue back. After a success, the end of the loop's body in runBody acknowledges the queue. Reporting and
 // giving back are deferred, in reverse order below, because fn and report may end the goroutine by
 // runtime.Goexit.
 func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
@@ -171,7 +171,8 @@ func (q *Queue[T]) try(err *error, fn func() error) {
 	returned = true
 }
 
-// failure describes a failure for the report. It fixes the back-off that Fail will take.
+// failure describes a failure for the report. It sets the back-off that Fail will use, so that the
+// report names the true one.
 func (q *Queue[T]) failure(err error) *HandlerError {
 	failure := &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err}
 	if IsPermanent(err) {

@@ -191,8 +191,8 @@ func (q *Queue[T]) Done() { q.collection.settle(q, outcome{how: acknowledged}) }
 // Events that [Queue.Each] completed do not come again. If Each completed all events, Fail
 // acknowledges the queue. [DrainError] reports err if draining ends before a retry.
 //
-// If err is [Permanent], the collection gives the queue up: all its events do not come again. If
-// Each handled the queue, only the events up to the failed one do not come again.
+// If err is [Permanent], the collection gives the queue up: none of its events comes again. If Each
+// handled the queue, the events after the failed one do come again.
 func (q *Queue[T]) Fail(err error) {
 	how := failed
 	if IsPermanent(err) {

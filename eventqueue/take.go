@@ -331,8 +331,9 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 }
 
 // backOffLocked makes a key wait after a failure. An event that came during the failed attempt does
-// not shorten the wait: the handler may have caused it. A delay that was asked for meanwhile counts
-// like an event that comes when it ends.
+// not shorten the wait: the handler may have caused it. If [AddAfter] delayed the key during the
+// attempt, the key is ready at the earlier of the two times; while the back-off was hastened already, only the
+// back-off counts.
 func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
 	k.failures++
 	k.err = o.err

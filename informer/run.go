@@ -71,7 +71,8 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 // errBackingAbandoned is the error of a backing whose Run does not return.
 var errBackingAbandoned = errors.New("store behind the cache ended by runtime.Goexit")
 
-// runBacking runs the backing, if there is one, until stop is called. An error of the backing ends the
+// runBacking runs the backing, which is the store behind the cache (package persist has one), until stop is
+// called. An error of the backing ends the
 // feed. wait waits for the backing to end and returns its error.
 func (i *Informer[T]) runBacking(r *run[T]) (stop func(), wait func() error) {
 	if i.backing == nil {
@@ -146,7 +147,7 @@ func (i *Informer[T]) endWork(r *run[T]) {
 
 // Stopped returns a channel that is closed as long as Run does not fill the cache: before Run, and
 // after the reflector has stopped. Handlers may still finish then. An open channel is closed when
-// the reflector stops. Package manager ends members with this method last.
+// the reflector stops. Package manager ends the members that have this method last.
 func (i *Informer[T]) Stopped() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -35,7 +35,7 @@ func (s *Subscription[T]) Name() string { return s.name }
 
 // Synced returns a channel that is closed once the subscriber got every object that the cache held
 // when it subscribed. If the cache was not filled then, the subscriber must get every object of the
-// first list. An event whose handler failed counts. The channel never closes if the subscription is
+// first list. An event whose handler failed counts as got. The channel never closes if the subscription is
 // closed before.
 func (s *Subscription[T]) Synced() <-chan struct{} { return s.queues.Synced() }
 

@@ -28,8 +28,8 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	switch {
 	case r.protocol.Probing():
 		return r.askProbe(ctx, a)
-	case a.Next != "" && r.staging.over != nil:
-		return r.failed(ctx, protocol.OpStore, a.Version, r.staging.over)
+	case a.Next != "" && r.staging.endedBy != nil:
+		return r.failed(ctx, protocol.OpStore, a.Version, r.staging.endedBy)
 	case a.Next == "":
 		r.enter(Listing)
 		r.observing.beginList(r.name)
@@ -41,7 +41,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	var came objects
 	wanted := stream.Wants[T]{Shards: r.shards, Holds: r.holds(), Take: func(i *stream.Item[T]) {
 		came.add(i.Kind == stream.Outside, max(len(i.Keys), i.Count, 1))
-		if r.staging.take(i); r.staging.over != nil {
+		if r.staging.take(i); r.staging.endedBy != nil {
 			cancel() // the store ended the list
 		}
 	}}
@@ -53,8 +53,8 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	if err == nil {
 		err = r.learnPage(&p, came)
 	}
-	if r.staging.over != nil {
-		return r.failed(ctx, protocol.OpStore, a.Version, r.staging.over)
+	if r.staging.endedBy != nil {
+		return r.failed(ctx, protocol.OpStore, a.Version, r.staging.endedBy)
 	}
 	if err != nil {
 		return r.failed(ctx, protocol.OpList, a.Version, withCause(limited, err))
@@ -112,9 +112,9 @@ func (r *run[T]) askVersion(ctx context.Context) protocol.Input {
 // staging writes a list or a watch-list, while it arrives, to a batch that replaces the store's
 // content.
 type staging[T Object] struct {
-	to    store.Store[T]
-	batch store.Batch[T] // nil before the first write
-	over  error          // the error with which the store ended the list
+	to      store.Store[T]
+	batch   store.Batch[T] // nil before the first write
+	endedBy error          // the store's error that ended the list
 	// size counts objects for reports only: those added, held or undecodable, minus the deleted.
 	size     int
 	nameless int    // number of undecodable objects without a name
@@ -166,7 +166,7 @@ func (s *staging[T]) take(i *stream.Item[T]) {
 		s.size++
 	}
 	if err := s.begin().Write(*w); err != nil {
-		s.over = err
+		s.endedBy = err
 	}
 }
 

@@ -50,6 +50,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 		open, err = r.source.Watch(limited, opts, wanted)
 	}
 	if !unanswered.Stop() && err == nil { // the answer came as the time ran out, and the watch ends with limited
+		cancel(protocol.NoAnswer) // perhaps before the timer's goroutine did
 		err = errors.Join(limited.Err(), open.Close())
 	}
 	if err != nil {
@@ -68,8 +69,8 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 
 // receive waits for an item, for the end of the watch, or for the alarm.
 func (r *run[T]) receive(ctx context.Context) protocol.Input {
-	if r.staging.over != nil {
-		return r.failed(ctx, protocol.OpStore, r.protocol.Position(), r.staging.over)
+	if r.staging.endedBy != nil {
+		return r.failed(ctx, protocol.OpStore, r.protocol.Position(), r.staging.endedBy)
 	}
 	for ctx.Err() == nil {
 		if len(r.pending) > 0 {

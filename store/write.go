@@ -16,8 +16,9 @@ import (
 //     makes the txn, unless the cache takes no write.
 //  2. For each object, identify derives the key and the version, and decide says what the write is: a
 //     mutation, with the values of all indexes, a rejection, or nothing if the cache holds the same
-//     content. The user's functions run here. Readers still see the state before, and an error leaves
-//     nothing behind.
+//     content. The user's functions run here, and readers still see the state before. An error changes
+//     no object, but its key stays rejected, and holds the resource version back until a later write or
+//     list of that key succeeds.
 //  3. publish makes the commit. Its show locks Cache.trees, so that a new snapshot waits, and changes the
 //     trees, which snapshots and indexes read. Then it locks Cache.mu as well, so that Get waits, and
 //     changes the table together with the resource version. So no version stands for objects that a
@@ -526,7 +527,7 @@ func (c *Cache[T]) changeTrees(mutations []mutation[T]) {
 				continue
 			}
 			m.before = entryOf[T](old)
-			m.before.epoch = uncommitted // until changeTable runs, the table still has the entry
+			m.before.epoch = uncommitted // so that a later mutation of this key, which holds this entry, does not swap it
 		// No snapshot has the entry, and no earlier mutation of this commit stored or removed it: its epoch
 		// would be uncommitted.
 		case m.held != nil && m.held.epoch == c.epoch:

@@ -8,6 +8,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 )
@@ -37,6 +38,9 @@ func ExampleNewReplay() {
 	go func() { ended <- reflector.New(configMaps, cache, reflector.WithoutWatchList()).Run(ctx) }()
 
 	<-replay.Done()
+	if err := await.Version(ctx, cache, "11"); err != nil { // outside of a bubble, it may not have handled the last event yet
+		panic(err)
+	}
 	sky, _ := cache.Get(store.Key{Namespace: "default", Name: "sky"})
 	fmt.Println(sky.Data["color"], replay.Err())
 	stop()

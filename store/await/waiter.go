@@ -47,7 +47,8 @@ func newWaiter[T any](cache Cache[T], key store.Key, version store.Version) *wai
 // wait calls check at once and after the commits that may change its result, until it returns true or
 // an error.
 func (w *waiter[T]) wait(ctx context.Context, check func() (bool, error)) error {
-	// Without following, because a caller under the lock of the writer could not follow.
+	// Check before Follow: a caller that holds the writer's lock, such as a follower, would deadlock in
+	// Follow, but gets an answer if the cache already shows what it waits for.
 	if done, err := check(); done || err != nil {
 		return w.failed(err)
 	}
@@ -96,8 +97,8 @@ func (w *waiter[T]) Commit(commit *store.Commit[T]) {
 }
 
 // concerns reports whether a commit may change the result of check. one is the part of the commit's
-// partition, which is at a version now. It is nil for a partition that the waiter does not know: that one
-// has no version before its first list, which concerns every waiter.
+// partition, which is at a version now. It is nil for a partition that the waiter does not know. Such a
+// partition has no version until its first list, and a list concerns every waiter.
 func (w *waiter[T]) concerns(commit *store.Commit[T], one *part, version string) bool {
 	if commit.Origin == store.List || commit.Partition == nil && commit.ObservedVersion == "" { // a drop, or a deletion by key
 		return true

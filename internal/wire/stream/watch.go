@@ -89,7 +89,7 @@ func (s *Watch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], 
 				return nil, ctx.Err()
 			}
 		}
-		if next.dropped { // what follows would come in its place
+		if next.dropped { // its events are missing, so a later part must not be handed out: the position would pass them
 			s.cut = true
 			return nil, io.EOF
 		}
@@ -219,7 +219,7 @@ func (s *Watch[T]) passBy(d *decoder[T], items *[]Item[T], format wire.Format, f
 		return false
 	}
 	from, id := originOf(s.shards, format, frame.Object)
-	if from != outOfShard {
+	if from != outOfShard || CheckVersion(string(id.ResourceVersion)) != nil { // item fails that one
 		return false
 	}
 	version := d.ids.text(id.ResourceVersion)
@@ -248,7 +248,7 @@ func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (_
 	if s.shards != nil { // passBy may not have told the shard from the bytes; then the metadata decides, even if err != nil
 		if from, _ := originOf(s.shards, format, frame.Object); from == unclear {
 			key, version, ok := identify(format, frame.Object)
-			if ok && key.Name != "" && s.shards.isOutside(format, frame.Object) {
+			if ok && key.Name != "" && CheckVersion(version.ResourceVersion) == nil && s.shards.isOutside(format, frame.Object) {
 				return Item[T]{Kind: Outside, Count: 1, Version: version.ResourceVersion, Write: store.Write[T]{Type: change}}, true
 			}
 		}
@@ -273,8 +273,11 @@ func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (_
 		if mismatch := s.otherKind(format, frame); mismatch != nil {
 			return s.fail(frame, mismatch), true
 		}
-		if err == nil {
-			return item, true // the store rejects it
+		if err == nil { // the store rejects what has no name
+			if long := CheckVersion(item.Version); long != nil {
+				return Item[T]{Kind: Failed, Err: s.response.Fail(nil, long)}, true
+			}
+			return item, true
 		}
 		key, version, ok := identify(format, frame.Object)
 		if !ok {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -332,4 +333,27 @@ func TestNobodyAsksWhatIsHeldAfterABookmarkThatHidesAnotherEvent(t *testing.T) {
 	body := text(versioned("ADDED", "x", "1"), bookmark+line(versioned("DELETED", "a", "1"))+"\n", versioned("ADDED", "a", "1"))
 	assert.Equal(t, []string{"=x", "*5", "-a1", "+a1"}, happened(t, watchList(t.Context(), t, body, holds)))
 	assert.Equal(t, "x", asked)
+}
+
+// A version becomes part of a URL and of logs, also that of an object which nobody stores.
+func TestVersionThatIsTooLongIsNoVersion(t *testing.T) {
+	here, there := uids()
+	s := &Watch[*corev1.ConfigMap]{of: configMapReader(t), response: &Response{}, shards: &Shards{By: store.ByUID, All: store.Shards(store.ByUID, 2)[:1]}}
+	for name, object := range map[string]string{
+		"stored":               `{"metadata":{"name":"a","uid":"` + here + `","resourceVersion":"VERSION"}}`,
+		"undecodable":          `{"metadata":{"name":"a","uid":"` + here + `","resourceVersion":"VERSION"},"data":5}`,
+		"without a name":       `{"metadata":{"uid":"` + here + `","resourceVersion":"VERSION"}}`,
+		"outside":              `{"metadata":{"name":"a","uid":"` + there + `","resourceVersion":"VERSION"}}`,
+		"outside, less plain":  `{"metadata":{"n\u0061me":"a","uid":"` + there + `","resourceVersion":"VERSION"}}`,
+		"outside, undecodable": `{"metadata":{"n\u0061me":"a","uid":"` + there + `","resourceVersion":"VERSION"},"data":5}`,
+	} {
+		for length, want := range map[int]bool{MaxVersion: true, MaxVersion + 1: false} {
+			var items []Item[*corev1.ConfigMap]
+			batch := &wire.Batch{Frames: []wire.Frame{{Type: "MODIFIED", Object: []byte(strings.Replace(object, "VERSION", strings.Repeat("7", length), 1))}}}
+			s.decode(s.of.get(), &items, wire.JSON, batch)
+			require.Len(t, items, 1, name)
+			assert.Equal(t, want, items[0].Kind != Failed, "%s: %d digits: %v", name, length, items[0].Err)
+			assert.LessOrEqual(t, len(items[0].Version), MaxVersion, name)
+		}
+	}
 }

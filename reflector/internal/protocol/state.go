@@ -35,9 +35,9 @@ type State struct {
 	triggered  bool
 	triggersAt time.Time
 
-	// versionAsked is true if list need not ask for the server's Kubernetes version: while it asks, and
-	// after an answer that holds. consistent is true if that server answers consistent lists in pages
-	// from its watch cache.
+	// versionAsked is true while the reflector asks for the server's Kubernetes version, and after that
+	// unless it must ask again, because a first list failed while the server did not answer. list does not
+	// ask then. consistent is true if that server answers consistent lists in pages from its watch cache.
 	versionAsked, consistent bool
 
 	// lost is true once the reflector has reported that the server is behind position, until a list.
@@ -103,7 +103,7 @@ const (
 	asking                 // waiting for the server to accept a watch-list
 	streaming              // receiving the first objects from a watch-list
 
-	phases = iota // how many phases have reactions to a failure; triggering and polling have untriggered instead
+	phases = iota // no phase, but their number: those above have reactions to a failure, and of those below, triggering and polling can fail, too: see untriggered
 
 	replacing  phase = iota // the store commits a list; no watch is open
 	replaced                // the store commits the objects of a watch-list
