@@ -125,6 +125,7 @@ type definitions struct {
 	found     map[schema.GroupKind]*discovered // by discovery; nil before. Guarded by mu
 	failed    map[schema.GroupVersion]bool     // versions that did not answer the last discovery. Guarded by mu
 	outdated  bool                             // something says that discovery has changed. Guarded by mu
+	changedAt time.Time                        // when an APIService of a wanted kind last changed. Guarded by mu
 	custom    bool                             // found has the kinds of definitions, too, because they could not be watched then. Guarded by mu
 	notBefore time.Time                        // of the next discovery. Guarded by mu
 	err       error                            // of the last discovery. Guarded by mu
@@ -334,6 +335,9 @@ func (d *definitions) serviceChanged(s *apiService) {
 		m.recheck()
 	}
 	if wanted {
+		d.mu.Lock()
+		d.changedAt = time.Now()
+		d.mu.Unlock()
 		d.markOutdated()
 	}
 }

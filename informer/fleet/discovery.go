@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -57,7 +58,7 @@ func (d *definitions) discoverWhenNeeded(ctx context.Context) {
 		}
 		again := !d.follows() && err == nil
 		switch {
-		case err != nil || incomplete:
+		case err != nil || incomplete || d.lags():
 			d.postpone(pause, true)
 			pause = min(2*pause, pollPause)
 		case again:
@@ -70,6 +71,19 @@ func (d *definitions) discoverWhenNeeded(ctx context.Context) {
 		d.recheckAll()
 		d.requestDiscovery() // to set the timer for the next one
 	}
+}
+
+// lags reports whether the answer of discovery may be older than the APIService of a wanted kind, because it
+// does not name that kind. A server asks an aggregated API for its kinds some time after it says that the
+// API works, and until then answers as if there were none.
+func (d *definitions) lags() bool {
+	d.mu.Lock()
+	recent := !d.changedAt.IsZero() && time.Since(d.changedAt) < discoveryLag
+	d.mu.Unlock()
+	return recent && slices.ContainsFunc(d.fleet.all(), func(m *member) bool {
+		problem := d.resolve(m.identity, resolution{}).problem
+		return problem != nil && (problem.Reason == NotInstalled || problem.Reason == NoVersion) && d.definitionOf(m.identity.kind.GroupKind()) == nil
+	})
 }
 
 // postpone records when discovery may be asked again, and whether it has to be.
@@ -200,7 +214,8 @@ func (d *definitions) get(ctx context.Context, path string, list *apidiscovery.A
 	return nil
 }
 
-// discoveryLag is how long discovery may still name a kind whose definition is deleted.
+// discoveryLag is how long discovery may still name a kind whose definition is deleted, and not yet name
+// those of an API that works.
 const discoveryLag = 30 * time.Second
 
 // discoveryTimeout bounds a discovery request. An API server answers in a second, or is in trouble.

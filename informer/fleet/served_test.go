@@ -1,7 +1,13 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +18,9 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestKindThatIsWantedBeforeItExistsCostsNoRequest(t *testing.T) {
@@ -366,6 +374,76 @@ func TestAggregatedAPIThatIsDownForAnHour(t *testing.T) {
 		require.NoError(t, owner.Ready())
 		assert.Equal(t, "[]", seen.take())
 	})
+}
+
+// hiding answers discovery without a group as long as it is true.
+type hiding struct {
+	group string
+	now   atomic.Bool
+	next  http.RoundTripper
+}
+
+func (h *hiding) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := h.next.RoundTrip(request)
+	if err != nil || !h.now.Load() || request.URL.Path != "/apis" {
+		return response, err
+	}
+	defer response.Body.Close()
+	var list apidiscovery.APIGroupDiscoveryList
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		return nil, err
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(g apidiscovery.APIGroupDiscovery) bool { return g.Name == h.group })
+	body, err := json.Marshal(list)
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	response.Header.Del("Content-Length")
+	return response, err
+}
+
+// A server names the kinds of an aggregated API some time after it says that the API works.
+func TestDiscoveryThatLagsBehindAnAPIService(t *testing.T) {
+	for name, hidden := range map[string]time.Duration{"shortly": 12 * time.Second, "for ever": 100 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions(),
+					reflectortest.WithResource(reflectortest.Resource{Group: "metrics.example.com", Version: "v1", Kind: "Reading", Plural: "readings", Namespaced: true}))
+				lag := &hiding{group: "metrics.example.com"}
+				lag.now.Store(true)
+				config := server.Config()
+				config.Wrap(func(next http.RoundTripper) http.RoundTripper { lag.next = next; return lag })
+				f, err := New(config)
+				require.NoError(t, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- f.Run(ctx) }()
+				defer func() {
+					cancel()
+					assert.NoError(t, <-ended)
+				}()
+				w := &world{T: t, server: server, fleet: f}
+				reading := schema.GroupVersionKind{Group: "metrics.example.com", Version: "v1", Kind: "Reading"}
+				owner, _ := w.want(reading)
+				<-time.After(time.Minute)
+				assert.ErrorContains(t, owner.Ready(), "(NotInstalled)")
+
+				server.ForgetRequests()
+				service := bare(serviceKind, "", "v1.metrics.example.com")
+				service.Object["spec"] = map[string]any{"group": "metrics.example.com", "version": "v1", "service": map[string]any{"name": "metrics", "namespace": "a"}}
+				service.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True"}}}
+				require.NoError(t, server.Create(service))
+				<-time.After(min(hidden, time.Hour))
+				lag.now.Store(hidden > time.Hour)
+				<-time.After(time.Hour)
+				asked := server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" })
+				assert.LessOrEqual(t, len(asked), 8, "it is asked again for half a minute, and not for ever")
+				if hidden > time.Hour {
+					assert.ErrorContains(t, owner.Ready(), "(NotInstalled)")
+				} else {
+					require.NoError(t, owner.Ready())
+				}
+			})
+		})
+	}
 }
 
 func TestDiscoveryThatFailsDeletesNothing(t *testing.T) {
