@@ -58,6 +58,7 @@ type Reconciler[T any] struct {
 	synced    *lifecycle.Latch
 	running   lifecycle.Running
 	queue     atomic.Pointer[eventqueue.Collection[store.Key]] // of the last run
+	current   atomic.Pointer[run]                              // nil unless Run runs
 
 	// unseen holds the waits for writes of earlier runs that the caches did not show when those
 	// runs ended. Only Run uses it.
@@ -226,6 +227,8 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 	run := newRun(ctx, &r.options, r.name, r.reconcile, sources)
 	defer run.close()
 	r.queue.Store(run.keys)
+	r.current.Store(run)
+	defer r.current.Store(nil)
 	subscriptions := make([]subscription, len(sources))
 	for n, s := range sources {
 		subscriptions[n] = s.subscribe(&r.options, r.name, run.trigger)

@@ -328,6 +328,33 @@ func TestEnqueuedKeysAreReconciled(t *testing.T) {
 	})
 }
 
+func TestEventsOfInformersThatComeAndGoQueueKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		var got list
+		heard := &audience{}
+		r := New("test", w.configMaps, got.noting(), WithObserver(heard))
+		event := eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.Watch, Key: store.Key{Namespace: "ns", Name: "s"}, Object: secret("s", "")}
+		keys := []store.Key{{Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}, {}}
+		ctx := context.WithValue(t.Context(), contextKey{}, "handler")
+		EnqueueEvent(ctx, r, event, keys...) // Run does not run
+		stop := w.run(r)
+		synctest.Wait()
+		assert.Equal(t, []string{"a"}, got.take())
+		heard.triggers.take()
+		EnqueueEvent(ctx, r, event, keys...)
+		synctest.Wait()
+		assert.Equal(t, []string{"a", "b"}, got.take())
+		assert.Equal(t, []string{
+			"test: ns/a by Addition ns/s (Watch), handler", "test: ns/b by Addition ns/s (Watch), handler",
+		}, heard.triggers.take())
+		require.NoError(t, stop())
+		EnqueueEvent(ctx, r, event, keys...)
+		assert.Zero(t, r.Stats().Keys)
+	})
+}
+
 func TestKeyThatAskedToComeAgainIsLive(t *testing.T) {
 	for want, opts := range map[string][]Option{
 		"rarbc": nil,

@@ -174,11 +174,45 @@ func (w *watching[S]) handler(o *options, tell func(trigger)) informer.HandlerFu
 		return func(_ context.Context, event eventqueue.Event[S]) error { return w.handle(event, tell) }
 	}
 	return func(ctx context.Context, event eventqueue.Event[S]) error {
-		because := &cause{ctx, Trigger{Object: event.Key, Type: event.Type, Origin: event.Origin}}
+		because := causeOf(ctx, event)
 		return w.handle(event, func(t trigger) {
 			t.cause = because
 			tell(t)
 		})
+	}
+}
+
+// triggerOf returns the trigger of an event, without a key and a prior version.
+func triggerOf[S any](event eventqueue.Event[S]) trigger {
+	return trigger{
+		of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, left: event.OutOfScope,
+		added:  event.Type == eventqueue.Addition,
+		listed: event.Origin != eventqueue.Watch,
+		live:   !event.Initial,
+	}
+}
+
+func causeOf[S any](ctx context.Context, event eventqueue.Event[S]) *cause {
+	return &cause{ctx, Trigger{Object: event.Key, Type: event.Type, Origin: event.Origin}}
+}
+
+// EnqueueEvent queues keys because of an event of an informer that comes and goes while Run runs, as those of
+// package fleet do. Call it in a handler of that informer, with the handler's context. It does what [Watch]
+// does and [Reconciler.Enqueue] cannot: the event of a write of a failed call does not shorten the back-off of
+// its key (reconcile-R3), so a call that fails after a write is not repeated at once, again and again; an
+// initial addition yields to live events; and observers see why the key is reconciled. Like Enqueue it does
+// nothing while Run does not run.
+func EnqueueEvent[T, S any](ctx context.Context, r *Reconciler[T], event eventqueue.Event[S], keys ...store.Key) {
+	run := r.current.Load()
+	if run == nil {
+		return
+	}
+	t := triggerOf(event)
+	if len(run.observers) > 0 {
+		t.cause = causeOf(ctx, event)
+	}
+	for _, t.key = range keys {
+		run.trigger(t)
 	}
 }
 
@@ -194,12 +228,8 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 			return nil
 		}
 	}
-	t := trigger{
-		of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, left: event.OutOfScope,
-		added:  event.Type == eventqueue.Addition,
-		listed: event.Origin != eventqueue.Watch, primary: w.keys == nil,
-		live: !event.Initial,
-	}
+	t := triggerOf(event)
+	t.primary = w.keys == nil
 	var prior version
 	if event.Type == eventqueue.Modification {
 		prior = versionOf(event.Prior)

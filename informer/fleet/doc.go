@@ -19,14 +19,13 @@
 // form of the objects is the type parameter of [Want]: Unstructured, metadata alone, or the Go type of a
 // version. [Get] and [List] read any wanted kind by its name. A Fleet can be added to a manager.
 //
-// An owner that finds out what it wants each time that it works, as a reconcile function does for the
-// objects that its own object refers to, calls Want for each of them, and then [Owner.EndRound]: what it did
-// not want this time is left. Such an owner lasts as long as the reconciled object, and not as long as the
-// context of one call.
+// An owner that finds out what it wants each time that it works calls Want for each kind, and then
+// [Owner.EndRound]: what it did not want this time is left. Such an owner lasts as long as the object for
+// which it works, and not as long as the context of one call.
 //
 // A reconciler of package reconcile takes the Informer of a Wanted. It has a subscription of its own, which
-// Leave does not close: end the reconciler's Run before its owner leaves. To reconcile because of a kind that
-// is found at run time, call the reconciler's Enqueue in a handler of that kind.
+// Leave does not close: end the reconciler's Run before its owner leaves. For a reconcile function that finds
+// out at run time which kinds its object refers to, package refer has a reconciler that does all of this.
 //
 // # When a kind is served
 //

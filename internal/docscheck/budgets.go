@@ -19,8 +19,9 @@ var budgets = map[string]exports{
 	"controller":                          {14, 2},
 	"controller/leader":                   {11, 3},
 	"controller/manager":                  {30, 17},
-	"controller/reconcile":                {28, 8},
+	"controller/reconcile":                {29, 8}, // EnqueueEvent: events of informers that come and go must not end a back-off as Enqueue does
 	"controller/recorder":                 {8, 5},
+	"controller/refer":                    {4, 1},
 	"controller/shard":                    {31, 11},
 	"controller/simulate":                 {15, 0}, // Jobs, Pods, StatefulSets, DaemonSets: operators wait for what their controllers do
 	"controller/write":                    {22, 1},

@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"controller/reconcile": {
 		"store", "eventqueue", "reflector", "informer", "controller", "internal/failure", "internal/wire", "internal/wire/decode",
 	},
+	"controller/refer":    {"store", "eventqueue", "reflector", "informer", "informer/fleet", "controller", "controller/reconcile", "internal/failure", "internal/wire", "internal/wire/decode"},
 	"controller/leader":   {"store", "eventqueue", "reflector", "informer", "controller", "internal/failure", "internal/wire", "internal/wire/decode"},
 	"controller/shard":    {"store", "eventqueue", "reflector", "informer", "controller", "internal/failure", "internal/wire", "internal/wire/decode"},
 	"controller/recorder": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},

@@ -500,6 +500,42 @@ var mutants = []mutant{{
 	with:  "\tif true || !not || r.sources[0].object(key) == nil {",
 	tests: []string{"./informer/fleet"},
 }, {
+	name:  "refer: an own write ends the back-off",
+	file:  "controller/refer/reconciler.go",
+	text:  "\t\t\treconcile.EnqueueEvent(of, r.Reconciler, event, key)",
+	with:  "\t\t\tr.Enqueue(key)",
+	tests: []string{"./controller/refer"},
+}, {
+	name:  "refer: a first list that changes no state is missed",
+	file:  "controller/refer/references.go",
+	text:  "\t\t\tsynced = now.informer.Synced()\n",
+	with:  "\t\t\tsynced = nil\n",
+	tests: []string{"./controller/refer"},
+}, {
+	name:  "refer: a failed call leaves references",
+	file:  "controller/refer/references.go",
+	text:  "\t\tkeep = p.refers\n",
+	with:  "\t\tkeep = c.refs\n",
+	tests: []string{"./controller/refer"},
+}, {
+	name:  "refer: the references of a deleted object stay",
+	file:  "controller/refer/references.go",
+	text:  "\tcase !s.has(c.key) && (err == nil",
+	with:  "\tcase false && (err == nil",
+	tests: []string{"./controller/refer"},
+}, {
+	name:  "refer: an object that ceases to match changes no selection",
+	file:  "controller/refer/references.go",
+	text:  "states = append(states, event.Prior.GetLabels())",
+	with:  "_ = event.Prior",
+	tests: []string{"./controller/refer"},
+}, {
+	name:  "refer: a condition that comes back is missed",
+	file:  "controller/refer/references.go",
+	text:  "\tif condition == w.condition && !w.differs {",
+	with:  "\tif condition == w.condition {",
+	tests: []string{"./controller/refer"},
+}, {
 	name:  "ondemand: a watch that is behind ends a requested version",
 	file:  "informer/ondemand/owned.go",
 	text:  "if !newer(o.agreed.Shown(c.Key).ResourceVersion, c.Version.ResourceVersion) {",
