@@ -360,6 +360,9 @@ func TestCacheOfAnInformerIsWritableUntilTheStart(t *testing.T) {
 		a, _, err := x.GetByKey("default/a")
 		require.NoError(t, err)
 		assert.Equal(t, "a:listed", short(a))
+		assert.ElementsMatch(t, []string{
+			"initial a:seeded", "update a:seeded>a:listed", "initial b:seeded again", "missing default/b b:seeded again", "initial c:listed",
+		}, d.read(), "handlers see what was seeded")
 
 		assert.Empty(t, reported.take())
 		for range 2 {

@@ -112,7 +112,7 @@ func (s *SharedIndexInformer[T]) AddIndexers(indexers cache.Indexers) error {
 	return s.indexer.AddIndexers(indexers)
 }
 
-// Run is RunWithContext until a channel is closed.
+// Run is RunWithContext until a channel is closed, or a value is sent to it.
 func (s *SharedIndexInformer[T]) Run(stop <-chan struct{}) {
 	s.RunWithContext(wait.ContextForChannel(stop))
 }
@@ -123,6 +123,8 @@ func (s *SharedIndexInformer[T]) Run(stop <-chan struct{}) {
 // programs look for errors. Log lines of client-go's handlers go to the logger of ctx, else to the
 // logger of [informer.WithLogger], else to klog.
 func (s *SharedIndexInformer[T]) RunWithContext(ctx context.Context) {
+	ctx, cancel := ending(ctx)
+	defer cancel()
 	ctx = s.logging(ctx)
 	if err := s.start(ctx); err != nil {
 		utilruntime.HandleErrorWithContext(ctx, err, "Informer was not started", "informer", s.informer.Name())
@@ -133,6 +135,24 @@ func (s *SharedIndexInformer[T]) RunWithContext(ctx context.Context) {
 	if err = s.informer.Run(ctx); err != nil {
 		utilruntime.HandleErrorWithContext(ctx, err, "Informer ended", "informer", s.informer.Name())
 	}
+}
+
+// ending returns a context that ends as ctx does. The one of wait.ContextForChannel has no error after a value was sent to its channel, as code does that
+// means to close it. Contexts that derive from it then panic.
+func ending(ctx context.Context) (context.Context, context.CancelFunc) {
+	stop := ctx.Done()
+	if ctx != wait.ContextForChannel(stop) {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // the other one has no values
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // logging returns ctx with the informer's logger, if there is one and ctx has none.
@@ -320,7 +340,9 @@ func (c handling) Run(stop <-chan struct{}) { c.RunWithContext(wait.ContextForCh
 
 func (c handling) RunWithContext(ctx context.Context) {
 	if c.logger != nil {
-		ctx = klog.NewContext(ctx, *c.logger)
+		ended, cancel := ending(ctx)
+		defer cancel()
+		ctx = klog.NewContext(ended, *c.logger)
 	}
 	c.SharedInformer.RunWithContext(ctx)
 }

@@ -23,7 +23,44 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	doubles "k8s.io/client-go/tools/cache/testing"
+	"k8s.io/klog/v2"
 )
+
+func TestAValueSentToTheChannelOfRunStops(t *testing.T) {
+	type runner interface {
+		HasSynced() bool
+		Run(stop <-chan struct{})
+	}
+	logger := klog.Background()
+	for name, build := range map[string]func(cache.ListerWatcher) runner{
+		"NewSharedIndexInformer": func(lw cache.ListerWatcher) runner {
+			return NewSharedIndexInformer(lw, &corev1.ConfigMap{}, 0, nil)
+		},
+		"NewInformerWithOptions": func(lw cache.ListerWatcher) runner {
+			_, c := NewInformerWithOptions(cache.InformerOptions{ListerWatcher: lw, ObjectType: &corev1.ConfigMap{}, Logger: &logger})
+			return c
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := doubles.NewFakeControllerSource()
+				t.Cleanup(source.Shutdown)
+				source.Add(named("a"))
+				i := build(source)
+				stop, ended := make(chan struct{}), make(chan struct{})
+				go func() {
+					defer close(ended)
+					i.Run(stop)
+				}()
+				synctest.Wait()
+				assert.True(t, i.HasSynced())
+				stop <- struct{}{}
+				synctest.Wait()
+				assert.True(t, done(ended))
+			})
+		})
+	}
+}
 
 func TestLifeOfAnInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
