@@ -22,7 +22,7 @@ var runCommands = flag.Bool("commands", false, "run the commands that pages show
 // elsewhere says of each other command that a page shows why this test does not run it.
 var elsewhere = map[string]*regexp.Regexp{
 	"a step of .ci/run":                      regexp.MustCompile(`^go test (?:-race |-C (?:internal/(?:e2e|bench|browser)|contrib/[\w/]+) )?\./\.\.\.(?: -screenshots \S+)?$`),
-	"a test":                                 regexp.MustCompile(`^go test (?:-v -run \w+ \./docs/series/exercises|\./examples/series -v(?: -run \w+)?|\./examples/simulation -run \w+)$`),
+	"a test":                                 regexp.MustCompile(`^go test (?:-v -run \w+ \./docs/series/exercises|\./examples/series -v(?: -run (?:\w+|'[\w|]+'))?|\./examples/simulation -run \w+)$`),
 	"what runs this":                         regexp.MustCompile(`^(?:\.ci/run |(?:GOTOOLCHAIN=\S+ )?GOWORK=\$PWD/\.ci/(?:go|next)\.work go test )`),
 	"goes on for minutes, and has tests":     regexp.MustCompile(`^(?:KUBEREFLECTOR_ALL_SCHEDULES=1 )?go (?:test -C internal/e2e -timeout 20m \./upstream/\.\.\.|test -C internal/e2e/upstream/testdata/operators/\w+ -timeout 30m \./\.\.\.|run -C internal/bench \. |test -C internal/bench \./latebench |test -C contrib/controllerruntime \./simulated$)`),
 	"of a release":                           regexp.MustCompile(`^(?:\.ci/release |go list -m github\.com/kubereflector/)`),
