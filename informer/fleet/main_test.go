@@ -51,8 +51,13 @@ type world struct {
 
 func newWorld(t *testing.T, opts ...reflectortest.Option) *world {
 	t.Helper()
+	return newWorldOf(t, reflectortest.Start(t, append([]reflectortest.Option{reflectortest.WithCustomResourceDefinitions()}, opts...)...))
+}
+
+// newWorldOf is newWorld of a server, which may have faults before the fleet sends its first request.
+func newWorldOf(t *testing.T, server *reflectortest.Server) *world {
+	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
-	server := reflectortest.Start(t, append([]reflectortest.Option{reflectortest.WithCustomResourceDefinitions()}, opts...)...)
 	return &world{T: t, server: server, logs: logs, fleet: begin(t, server, WithLogger(zap.New(core)))}
 }
 

@@ -254,13 +254,14 @@ func TestDefinitionThatIsNotEstablishedIsNotServed(t *testing.T) {
 // Without the permission to watch definitions, discovery is asked once a minute, and knows no UID of a definition.
 func TestWithoutPermissionForDefinitionsDiscoveryIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
 		var forbidden []*reflectortest.Injection
 		for _, verb := range []string{"list", "watch"} {
 			for _, plural := range []string{"customresourcedefinitions", "apiservices"} {
-				forbidden = append(forbidden, w.server.Inject(reflectortest.Answer(403).On(verb, plural)))
+				forbidden = append(forbidden, server.Inject(reflectortest.Answer(403).On(verb, plural)))
 			}
 		}
+		w := newWorldOf(t, server)
 		owner, wanted, seen := w.follow(widget)
 		w.server.ForgetRequests()
 		<-time.After(time.Hour)
@@ -448,8 +449,9 @@ func TestDiscoveryThatLagsBehindAnAPIService(t *testing.T) {
 
 func TestDiscoveryThatFailsDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.server.Inject(reflectortest.Answer(500).On("", ""))
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
+		server.Inject(reflectortest.Answer(500).On("", ""))
+		w := newWorldOf(t, server)
 		owner, _ := w.want(podKind)
 		<-time.After(time.Minute)
 		assert.ErrorContains(t, owner.Ready(), "(Unknown)")
