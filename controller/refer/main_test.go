@@ -30,8 +30,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type object = unstructured.Unstructured
 
-var crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-
 // kindOf returns a kind of the tests, such as Widget, without a version.
 func kindOf(name string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "example.com", Kind: name}
@@ -88,7 +86,7 @@ func (w *world) begin() *world {
 	go func() { ended <- w.reconciler.Run(ctx) }()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
-		_ = <-ended // a DrainError names keys that failed
+		<-ended // a DrainError names keys that failed
 	})
 	w.Cleanup(func() { w.stop() })
 	wait()
