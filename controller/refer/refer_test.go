@@ -312,7 +312,7 @@ func TestRunLeavesEverythingAndMayBeCalledAgain(t *testing.T) {
 		w.unbundle("two") // while nothing runs
 		w.put("Widget", "web", "1")
 		w.begin()
-		assert.Equal(t, "one: [a/web:1]", w.last())
+		assert.Equal(t, "one: [a/web:1]", lastOf(w.take(), "one"))
 		pairs, watches := w.index()
 		assert.Equal(t, []string{"one Widget/web"}, pairs)
 		assert.Equal(t, []string{"Widget"}, watches)
