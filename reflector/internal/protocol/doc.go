@@ -50,7 +50,8 @@
 //   - relistNow: list at once.
 //   - relistNewest: back off, then list at the newest version.
 //   - probeFirst: back off, probe, then watch.
-//   - resume: watch again from the position. The third failure in a row at one version relists.
+//   - resume: watch again from the position, or from before the bookmarks of the last ten seconds: see
+//     settleTime. The third failure in a row at one version relists.
 //   - newestStream: ask for a watch-list at the newest version. If it was for the newest version
 //     already: breakOff while streaming; while asking, listForAnHour if the class is Invalid, and
 //     listInstead otherwise.

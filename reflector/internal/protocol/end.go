@@ -36,6 +36,15 @@ const (
 	// unlistableFor is how long a server that serves watches but no probe is asked for the watch first.
 	unlistableFor = time.Hour
 
+	// settleTime is how old a bookmark must be for a watch that ended early to be resumed from its version.
+	// A server whose definition of the kind changed (a default, a conversion webhook) shows each object
+	// differently without a new version. It refuses a watch from before that with a 410, and the list that
+	// follows shows the objects anew. But the server ends the old watches a second or so after the change,
+	// and a bookmark in between has the version of the change, from which the watch would be accepted. A
+	// change of an object in that second has such a version, too, and counts nevertheless: before it, the
+	// server would send it a second time. Then objects are shown as before until they change.
+	settleTime = 10 * time.Second
+
 	// clockSlack is how much earlier than asked a server may end a watch.
 	clockSlack = time.Second
 )
@@ -56,6 +65,10 @@ func (p *step) end(err error) {
 		}
 		breakOff(p, err)
 		return
+	}
+	p.early = err != nil || lasted < p.watching.asked-clockSlack
+	if p.early && p.now.Sub(p.markedAt) >= settleTime {
+		p.settled = p.marked
 	}
 	busy := p.watching.changes >= busyWatch
 	if lasted < briefWatch && !busy {
@@ -99,6 +112,14 @@ func (p *step) resumeAfter(lasted time.Duration) {
 	}
 	p.phase = waiting
 	p.do(Action{Do: Delay, Pause: pause})
+}
+
+// mark records that a bookmark moved position.
+func (p *step) mark() {
+	p.early = false
+	if p.now.Sub(p.markedAt) >= settleTime {
+		p.settled, p.marked, p.markedAt = p.marked, p.position, p.now
+	}
 }
 
 // moved reports whether the watch advanced the resource version. Replayed events with

@@ -22,6 +22,13 @@ type State struct {
 	// object, position may be ahead of the store's version. A watch from the store's version would
 	// apply old events to newer objects.
 	position string
+	// settled is the version to watch from after a watch that ended early: that of the last list or change,
+	// or of a bookmark that was settleTime old. marked is the version of a later bookmark, of markedAt, or
+	// settled.
+	settled, marked string
+	markedAt        time.Time
+	// early is true if the last watch ended early, until a list or an event moves position.
+	early bool
 	// unavailable is true if the server cannot list at position: the version expired, or the server
 	// is behind it.
 	unavailable bool
@@ -205,6 +212,7 @@ func (p *step) take(in Input) {
 		p.started, p.heard, p.triggered = p.now, p.now, false
 		if !p.mustList && p.relistAt.IsZero() {
 			p.position = in.Version
+			p.settle()
 		}
 		p.mustList = p.mustList || p.ListsFirst
 		p.begin()
@@ -258,7 +266,20 @@ func (p *step) probe() {
 
 func (p *step) watch() {
 	p.phase = opening
-	p.do(Action{Do: AskWatch, Version: p.position})
+	p.do(Action{Do: AskWatch, Version: p.from()})
+}
+
+// from returns the version to watch from.
+func (p State) from() string {
+	if p.early {
+		return p.settled
+	}
+	return p.position
+}
+
+// settle records that position is the version of a list or a change.
+func (p *step) settle() {
+	p.settled, p.marked, p.early = p.position, p.position, false
 }
 
 // obtain starts a watch-list or a list.
@@ -282,7 +303,7 @@ func (p State) known() string {
 
 // accept handles the server's acceptance of a watch.
 func (p *step) accept(in Input) {
-	p.watching = watching{opened: p.now, asked: in.Lasts, from: p.position}
+	p.watching = watching{opened: p.now, asked: in.Lasts, from: p.from()}
 	p.failures.healthy(p.now)
 	p.relists.healthy(p.now)
 	switch p.phase {
@@ -331,7 +352,12 @@ func (p *step) event(in Input) {
 			// Objects of client-go's fake clientset have no version. position then stays, and the
 			// next watch repeats the events.
 			p.position = in.Version
-			p.watching.news = p.watching.news || in.Kind == Changed
+			if in.Kind == Changed {
+				p.settle()
+				p.watching.news = true
+			} else {
+				p.mark()
+			}
 			p.watching.changes += in.Changes
 		}
 		p.phase = applying
@@ -382,6 +408,7 @@ func (p *step) listStored(err error) {
 		p.rejections.healthy(p.now)
 	}
 	p.position, p.mustList, p.unavailable, p.lost = p.listing.first, false, false, false
+	p.settle()
 	p.suspect, p.failedProbes, p.lastProbe, p.unlistable = false, 0, false, time.Time{}
 	p.listed, p.heard = p.now, p.now
 	p.versionless = p.position == ""

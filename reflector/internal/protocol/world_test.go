@@ -389,6 +389,7 @@ func (w *world) key() [2]uint64 {
 	relative(&p.heard, Silence)
 	relative(&p.watching.opened, overdue)
 	relative(&p.probedAt, briefWatch)
+	relative(&p.markedAt, settleTime)
 	relative(&p.failures.healthySince, HealthAfter)
 	relative(&p.relists.healthySince, HealthAfter)
 	relative(&p.rejections.healthySince, HealthAfter)
