@@ -66,9 +66,8 @@ func (p *step) end(err error) {
 		breakOff(p, err)
 		return
 	}
-	p.early = err != nil || lasted < p.watching.asked-clockSlack
-	if p.early && p.now.Sub(p.markedAt) >= settleTime {
-		p.settled = p.marked
+	if err != nil || lasted < p.watching.asked-clockSlack {
+		p.distrust()
 	}
 	busy := p.watching.changes >= busyWatch
 	if lasted < briefWatch && !busy {
@@ -114,7 +113,16 @@ func (p *step) resumeAfter(lasted time.Duration) {
 	p.do(Action{Do: Delay, Pause: pause})
 }
 
-// mark records that a bookmark moved position.
+// distrust lets the next watch begin at a settled version.
+func (p *step) distrust() {
+	p.early = true
+	if p.now.Sub(p.markedAt) >= settleTime {
+		p.settled = p.marked
+	}
+}
+
+// mark records that a bookmark moved position. One that follows the last marked one within settleTime is
+// not marked: with a bookmark each second, none would ever settle.
 func (p *step) mark() {
 	p.early = false
 	if p.now.Sub(p.markedAt) >= settleTime {

@@ -10,7 +10,7 @@ import (
 type reaction func(p *step, err error)
 
 // reactions says what the reflector does about a failure of a class in a phase.
-var reactions = [classes][phases]reaction{
+var reactions = [classes][reacting]reaction{
 	//            paging, probing, opening, following, asking, streaming
 	Other:       {retry, probeAgain, probeFirst, relist, listInstead, breakOff},
 	Expired:     {askForLess, skipProbe, relistNow, relistNow, newestStream, newestStream},

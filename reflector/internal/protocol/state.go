@@ -22,12 +22,13 @@ type State struct {
 	// object, position may be ahead of the store's version. A watch from the store's version would
 	// apply old events to newer objects.
 	position string
-	// settled is the version to watch from after a watch that ended early: that of the last list or change,
-	// or of a bookmark that was settleTime old. marked is the version of a later bookmark, of markedAt, or
-	// settled.
+	// settled <= marked <= position. A list or a change sets all three, a bookmark moves position. marked
+	// is the version of the last bookmark that came settleTime or more after the one before it, and
+	// markedAt is when it came. settled is marked as it was before, so it is at least that old. After a
+	// watch that ended early, the next one begins at settled: see settleTime.
 	settled, marked string
 	markedAt        time.Time
-	// early is true if the last watch ended early, until a list or an event moves position.
+	// early is true if the last watch, or Run, ended early, until a list or an event moves position.
 	early bool
 	// unavailable is true if the server cannot list at position: the version expired, or the server
 	// is behind it.
@@ -110,7 +111,9 @@ const (
 	asking                 // waiting for the server to accept a watch-list
 	streaming              // receiving the first objects from a watch-list
 
-	phases = iota // no phase, but their number: those above have reactions to a failure, and of those below, triggering and polling can fail, too: see untriggered
+	// reacting is no phase: those above have a row of reactions to a failure. Of those below, only
+	// triggering and polling can fail: see untriggered.
+	reacting = iota
 
 	replacing  phase = iota // the store commits a list; no watch is open
 	replaced                // the store commits the objects of a watch-list
@@ -196,7 +199,7 @@ type step struct {
 // next input.
 func (p State) Step(in Input) (State, []Action) {
 	p.now, p.dice = in.At, in.Dice
-	if in.Kind == Failed && p.phase < phases { // apart, because a call through a table moves the step to the heap
+	if in.Kind == Failed && p.phase < reacting { // apart, because a call through a table moves the step to the heap
 		s := &step{State: p}
 		reactions[Classify(in.Err)][p.phase](s, in.Err)
 		return s.State, s.todo
@@ -211,8 +214,12 @@ func (p *step) take(in Input) {
 	case Started:
 		p.started, p.heard, p.triggered = p.now, p.now, false
 		if !p.mustList && p.relistAt.IsZero() {
-			p.position = in.Version
-			p.settle()
+			if p.position == in.Version {
+				p.distrust() // Run is called again
+			} else {
+				p.position = in.Version
+				p.settle()
+			}
 		}
 		p.mustList = p.mustList || p.ListsFirst
 		p.begin()
@@ -312,7 +319,7 @@ func (p *step) accept(in Input) {
 	case triggering:
 		p.phase, p.triggered = polling, true
 	case opening:
-		p.phase = following
+		p.phase = following // before stop, which closes nothing in the phase opening
 		if p.suspect {
 			p.stop(nil)
 			p.lastProbe = true
@@ -346,6 +353,10 @@ func (p *step) event(in Input) {
 	case p.phase == polling:
 		p.trigger(in)
 	case p.phase == following && in.Kind == Marked && behind(in.Version, p.position):
+		if p.early && !behind(in.Version, p.watching.from) { // a server that lags by a few seconds
+			p.todo = receiveOnly
+			break
+		}
 		relistNewest(p, ServerBehind)
 	case p.phase == following:
 		if in.Version != "" && in.Version != p.position {
