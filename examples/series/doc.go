@@ -12,9 +12,9 @@
 //
 // # Contents
 //
-// A file is one sitting. The files of a part need only those of earlier parts, except that part 0
-// listens by the ListerWatcher of part 1, and part 3 already uses the queues of part 4 and Track of
-// part 7.
+// A file is one sitting. Most files need only those of earlier parts. Four parts look ahead: part 0 uses
+// the ListerWatcher of part 1; part 2 the queues of parts 3 and 4; part 3 those of part 4, and Track of
+// part 7; and the program of part 5 Distributor of part 6 and Track.
 //
 //	part  file                      types                           test
 //	0     part00_message.go         Object, Listen                  part00_test.go
