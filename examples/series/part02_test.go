@@ -36,6 +36,14 @@ func TestPart02AControllerNeedNotDoAnything(t *testing.T) {
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
 		assert.NoError(t, c.Run(ctx))
-		assert.Equal(t, 1, called, "there is no Controller without something that fills, a queue and a handler")
+		assert.Equal(t, 1, called)
+
+		incomplete := libcontroller.New[pod](nil, nil, nil)
+		assert.ErrorIs(t, incomplete.Run(ctx), libcontroller.ErrIncomplete)
+		select {
+		case <-incomplete.Synced():
+			t.Error("a controller without a queue has synced")
+		default:
+		}
 	})
 }
