@@ -67,9 +67,9 @@ func ExampleQueue_Fail() {
 	// attempt 2 with 2 event(s)
 }
 
-// The collection merges the events of an object that changes often.
-func ExampleWithCompaction() {
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepLatest))
+// By default, the collection merges the events of an object that changes often.
+func ExampleNew_merging() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
 	for version := range 50_000 {
 		_ = pods.Update(newPod("till", "node-1", fmt.Sprint(version+1)))
 	}
