@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// Container pairs producers with observers by type and qualifier while the program runs, as the
-// extension of part 11 does. Go needs no container for it: Observe does not compile with a client of
-// one type and a function for another.
+// Container pairs producers with observers by type and qualifier while the program runs, where the
+// extension of part 11 uses qualifiers alone. Go needs no container for it: Observe is one call with
+// both, and does not compile with a client of one type and a function for another.
 //
-// Library: the type T of an informer and its handlers.
+// Library: the call of an informer's Handle.
 type Container struct {
 	producers map[pair]any // a ListerWatcher of the pair's type
 	observers map[pair]func(ctx context.Context, producer any)
@@ -39,7 +39,7 @@ func Observes[T Object](c *Container, qualifier string, what func(Event[T])) {
 }
 
 // Run runs all pairs until ctx ends. It refuses an observer without a producer, which would wait in
-// vain, and a producer without an observer.
+// vain, as it does in the extension, and a producer without an observer.
 func (c *Container) Run(ctx context.Context) error {
 	for p := range c.observers {
 		if c.producers[p] == nil {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/fields"
 )
 
 // An observer waits for the pods of a database, and only those of a web site are produced.
@@ -31,11 +33,19 @@ func TestPart11APairIsRefusedOnlyWhenTheProgramRuns(t *testing.T) {
 	})
 	inWorld(t, "the library", func(t *testing.T, ctx context.Context, w world) {
 		w.create(t, "web")
-		heard := &notes{}
-		pods := informer.New(w.pods)
-		pods.Handle(heard.library()) // with a handler for another type, this does not compile
-		go func() { assert.NoError(t, pods.Run(ctx)) }()
+		w.create(t, "db")
+		named := func(name string) *informer.Informer[pod] {
+			only := fields.OneTermEqualSelector("metadata.name", name)
+			return informer.New(w.pods, informer.WithReflector(reflector.WithFieldSelector(only)))
+		}
+		web, db := named("web"), named("db") // two variables instead of two qualifiers
+		heardOfWeb, heardOfDB := &notes{}, &notes{}
+		web.Handle(heardOfWeb.library()) // with a handler for another type, this does not compile
+		db.Handle(heardOfDB.library())
+		go func() { assert.NoError(t, web.Run(ctx)) }()
+		go func() { assert.NoError(t, db.Run(ctx)) }()
 		synctest.Wait()
-		assert.Equal(t, []string{"added web"}, heard.all())
+		assert.Equal(t, []string{"added web"}, heardOfWeb.all())
+		assert.Equal(t, []string{"added db"}, heardOfDB.all())
 	})
 }

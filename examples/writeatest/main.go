@@ -24,7 +24,7 @@ const stamp = "example.com/stamp"
 // newStamper returns the controller.
 func newStamper(clientset kubernetes.Interface) *controller.Controller[*corev1.ConfigMap] {
 	client := clientset.CoreV1().ConfigMaps("default")
-	configMaps := eventqueue.New(store.ObjectKey[*corev1.ConfigMap], eventqueue.WithCompaction(eventqueue.KeepLatest))
+	configMaps := eventqueue.New(store.ObjectKey[*corev1.ConfigMap])
 	return controller.New(reflector.New(client, configMaps).Run, configMaps,
 		controller.Each(func(ctx context.Context, event eventqueue.Event[*corev1.ConfigMap]) error {
 			if event.Type == eventqueue.Deletion || event.Object.Annotations[stamp] != "" {
