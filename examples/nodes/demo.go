@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// demo lets nodes join, and cordons and removes one of them.
-func demo(ctx context.Context, _ io.Writer, c cluster.Cluster) error {
+// demo lets nodes join, cordons one of them, and removes another one.
+func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	node := func(name, architecture string, cordoned bool) *corev1.Node {
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelArchStable: architecture}},
@@ -18,9 +18,13 @@ func demo(ctx context.Context, _ io.Writer, c cluster.Cluster) error {
 		}
 	}
 	return cluster.Steps(ctx,
+		cluster.Say(out, "-- three nodes join, one of another architecture"),
 		c.Create(node("node-1", "amd64", false)),
-		c.Create(node("node-2", "arm64", false)),
+		c.Create(node("node-2", "arm64", false), node("node-3", "s390x", false)),
+		cluster.Say(out, "-- node-1 is cordoned, and still exists"),
 		c.Update(node("node-1", "amd64", true)),
-		c.Delete(node("node-1", "", false)),
+		cluster.Say(out, "-- node-1 takes pods again, and node-2 is removed"),
+		c.Update(node("node-1", "amd64", false)),
+		c.Delete(node("node-2", "", false)),
 	)
 }

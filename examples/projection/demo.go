@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -15,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// demo fills both caches with the same pods and compares their memory.
+// demo fills the caches with the same pods, prints three of the places, and compares the memory.
 func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	if c.Memory != nil {
 		for i := range 1000 {
@@ -25,26 +26,29 @@ func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		}
 	}
 	var pods *store.View[*corev1.Pod]
+	var metadata *store.View[informer.Metadata[corev1.Pod]]
 	var places *store.View[*place]
-	var ofPods, ofPlaces int64
-	var err error
+	var ofPods, ofMetadata, ofPlaces int64
 	for range 2 { // the in-memory server encodes its objects in the first round
-		pods, places = nil, nil
-		if pods, ofPods, err = measured(ctx, c.Config, newPods); err != nil {
-			return err
-		}
-		if places, ofPlaces, err = measured(ctx, c.Config, newPlaces); err != nil {
+		var err1, err2, err3 error
+		pods, metadata, places = nil, nil, nil
+		pods, ofPods, err1 = measured(ctx, c.Config, newPods)
+		metadata, ofMetadata, err2 = measured(ctx, c.Config, newMetadata)
+		places, ofPlaces, err3 = measured(ctx, c.Config, newPlaces)
+		if err := errors.Join(err1, err2, err3); err != nil {
 			return err
 		}
 	}
 	shown := 0
 	for key, p := range places.All() {
-		fmt.Fprintf(out, "%s is on %s\n", key, p.node)
-		if shown++; shown == 3 {
+		if shown++; shown > 3 {
 			break
 		}
+		m, _ := metadata.Get(key)
+		fmt.Fprintf(out, "%s of team %s is on %s\n", key, m.Labels["team"], p.node)
 	}
 	fmt.Fprintf(out, "%d pods take more than 10 MB: %t\n", pods.Len(), ofPods > 10_000_000)
+	fmt.Fprintf(out, "the metadata of %d pods takes less than 5 MB: %t\n", metadata.Len(), ofMetadata < 5_000_000)
 	fmt.Fprintf(out, "%d places take less than 1 MB: %t\n", places.Len(), ofPlaces < 1_000_000)
 	return nil
 }
@@ -76,7 +80,8 @@ func newPod(i int) *corev1.Pod {
 	text := func(what string) string { return strings.Repeat(fmt.Sprintf("%s of pod %d; ", what, i), 40) }
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: fmt.Sprintf("web-%03d", i), Annotations: map[string]string{"example.com/notes": text("notes")},
+			Namespace: "default", Name: fmt.Sprintf("web-%03d", i), Labels: map[string]string{"team": "sales"},
+			Annotations: map[string]string{"example.com/notes": text("notes")},
 		},
 		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node-%d", i%7)},
 	}
