@@ -43,6 +43,7 @@
 //
 //	file                 types                        test
 //	text_watchevent.go   WatchEvent                   text_watchevent_test.go
+//	watchbyhand/main.go  a program that reads them    watchbyhand/main_test.go
 //	text_selector.go     Select                       text_selector_test.go
 //	text_keyfunc.go      KeyFunc, KeyedStore          text_keyfunc_test.go
 //	text_indexer.go      Indexer, IndexFunc           text_indexer_test.go

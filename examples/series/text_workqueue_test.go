@@ -2,6 +2,8 @@ package series_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/examples/series"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
+	"k8s.io/client-go/util/workqueue"
 )
 
 // twoWorkers adds one key twice, the second time while a worker has it. It returns how often workers
@@ -98,6 +101,77 @@ func TestTextTwoWorkersWorkOnOneKeyWithoutTheDirtySet(t *testing.T) {
 		assert.Equal(t, 2, calls)
 		assert.Equal(t, 1, atOnce)
 	})
+}
+
+// withClientGo works off keys with client-go's work queue until ctx ends. A failed key comes again after a back-off.
+func withClientGo(ctx context.Context, keys []string, work func(key string, attempt int) error) {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](5*time.Millisecond, time.Minute))
+	defer context.AfterFunc(ctx, queue.ShutDown)()
+	for _, key := range keys {
+		queue.Add(key)
+	}
+	for key, shutdown := queue.Get(); !shutdown; key, shutdown = queue.Get() {
+		if err := work(key, queue.NumRequeues(key)+1); err != nil {
+			queue.AddRateLimited(key)
+		} else {
+			queue.Forget(key)
+		}
+		queue.Done(key) // without this call the key never comes again
+	}
+}
+
+// withModel does the same. The small type has no method that counts the attempts.
+func withModel(ctx context.Context, keys []string, work func(key string, attempt int) error) {
+	queue, failures := series.NewWorkQueue[string](), map[string]int{}
+	defer context.AfterFunc(ctx, queue.ShutDown)()
+	for _, key := range keys {
+		queue.Add(key)
+	}
+	for key, ok := queue.Get(); ok; key, ok = queue.Get() {
+		if err := work(key, failures[key]+1); err != nil {
+			failures[key]++
+			queue.Retry(key)
+		} else {
+			queue.Forget(key)
+		}
+		queue.Done(key)
+	}
+}
+
+// withLibrary does the same with a collection of keys. The error of work decides about the key.
+func withLibrary(ctx context.Context, keys []string, work func(key string, attempt int) error) {
+	queue := eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil },
+		eventqueue.WithBackoff(5*time.Millisecond, time.Minute))
+	defer queue.Close()
+	for _, key := range keys {
+		eventqueue.Add(queue, store.Key{Name: key})
+	}
+	queue.Process(ctx, 1, func(_ context.Context, q *eventqueue.Queue[store.Key]) error {
+		return work(q.Key().Name, q.Attempt())
+	}, nil)
+}
+
+func TestTextAKeyIsMergedAndRetriedAsByClientGo(t *testing.T) {
+	for _, queue := range []struct {
+		name string
+		run  func(ctx context.Context, keys []string, work func(key string, attempt int) error)
+	}{{"client-go", withClientGo}, {"the model", withModel}, {"the library", withLibrary}} {
+		t.Run(queue.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+				defer stop()
+				var done []string
+				queue.run(ctx, []string{"till", "till", "stock", "till"}, func(key string, attempt int) error {
+					done = append(done, fmt.Sprint(key, attempt))
+					if key == "till" && attempt == 1 {
+						return errors.New("busy")
+					}
+					return nil
+				})
+				assert.Equal(t, []string{"till1", "stock1", "till2"}, done)
+			})
+		})
+	}
 }
 
 func TestTextAFailedKeyIsRetriedWithBackOff(t *testing.T) {

@@ -17,7 +17,7 @@ var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 func TestWatchByHand(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, demo(t.Context(), &out, false))
+	require.NoError(t, run(t.Context(), &out, false))
 	assert.Equal(t, `SERVER=http://127.0.0.1:PORT
 
 # List, and note the resource version.
@@ -48,7 +48,7 @@ func TestServerStaysUntilItIsInterrupted(t *testing.T) {
 			stop()
 		}
 	}
-	require.NoError(t, demo(ctx, &out, true))
+	require.NoError(t, run(ctx, &out, true))
 	assert.Contains(t, out.String(), `?watch=true&resourceVersion=3"`)
 }
 
