@@ -24,7 +24,7 @@ func TestExamplesWatchARealCluster(t *testing.T) {
 		name string
 		line string
 	}{
-		{"configmaps", "default/seen-by-an-example appeared with map[name:seen-by-an-example]"},
+		{"eventqueues", "default/seen-by-an-example appeared with map[name:seen-by-an-example]"},
 		{"pods", "(the late subscriber joins)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
