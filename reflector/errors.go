@@ -3,6 +3,7 @@ package reflector
 import (
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
@@ -93,7 +94,7 @@ type Error struct {
 }
 
 // Error names the reflector, the operation, the object, the resource version and the cause, in at
-// most 1 KiB.
+// most 1 KiB. If there was no connection to the server, it ends with what to check.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("reflector %s: %s", cut.Text(e.Reflector, cut.MaxName), e.Op)
 	if e.Key != (store.Key{}) {
@@ -102,7 +103,11 @@ func (e *Error) Error() string {
 	if e.ResourceVersion != "" {
 		s += fmt.Sprintf(" at resource version %q", cut.Text(e.ResourceVersion, 64))
 	}
-	return cut.Text(fmt.Sprintf("%s: %v", s, e.Err), cut.MaxText)
+	advice := ""
+	if network, ok := errors.AsType[*net.OpError](e.Err); ok && network.Op == "dial" {
+		advice = "; check the server's address in the config, and that the server answers: kubectl get --raw /readyz"
+	}
+	return cut.Text(fmt.Sprintf("%s: %v", s, e.Err), cut.MaxText-len(advice)) + advice
 }
 
 // Unwrap returns Err.

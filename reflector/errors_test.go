@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -361,3 +364,24 @@ func (c *counted) Close() error { return nil }
 type endless struct{}
 
 func (endless) Read(into []byte) (int, error) { clear(into); return len(into), nil }
+
+func TestErrorWithoutAConnectionSaysWhatToCheck(t *testing.T) {
+	const advice = "kubectl get --raw /readyz"
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "cluster"}}
+	for about, test := range map[string]struct {
+		err    error
+		advice bool
+	}{
+		"no connection":         {fmt.Errorf("discovery: %w", &url.Error{Op: "Get", URL: "https://cluster/api", Err: dial}), true},
+		"a long text before it": {fmt.Errorf("%s: %w", strings.Repeat("é", 1<<12), dial), true},
+		"a broken connection":   {&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, false},
+		"an answer":             {apierrors.NewUnauthorized("no token"), false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			text := (&reflector.Error{Reflector: "pods", Op: "list", Err: test.err}).Error()
+			assert.Equal(t, test.advice, strings.HasSuffix(text, advice), text)
+			assert.LessOrEqual(t, len(text), 1<<10)
+			assert.True(t, utf8.ValidString(text))
+		})
+	}
+}
