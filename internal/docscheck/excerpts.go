@@ -100,8 +100,8 @@ func unindented(code string) string {
 	return strings.Join(lines, "\n")
 }
 
-// exampleCommand runs an example.
-var exampleCommand = regexp.MustCompile(`^go run (?:\./|-C )(examples(?:/\w+)+)(?: \.)?$`)
+// exampleCommand runs an example, or a program of docs/start in memory.
+var exampleCommand = regexp.MustCompile(`^go run (?:\./|-C )(examples(?:/\w+)+|docs/start/\w+)(?: \.| -demo)?$`)
 
 // output is a block of text that a page shows as the output of a command.
 type output struct {

@@ -1,9 +1,11 @@
-// Program pods prints the pods of a cluster by node, and then every change. The page
-// docs/start/first-informer.md explains it.
+// Program pods prints the pods of a cluster by node, and then every change. With -demo it needs no
+// cluster: see demo.go. The page docs/start/first-informer.md explains it.
 package main
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"io"
 	"log"
 	"os"
@@ -19,12 +21,19 @@ import (
 )
 
 func main() {
+	demo := flag.Bool("demo", false, "run on an API server in memory, instead of a cluster")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	rules := clientcmd.NewDefaultClientConfigLoadingRules() // KUBECONFIG, or ~/.kube/config
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err == nil {
+	switch {
+	case *demo:
+		err = demonstrate(ctx, os.Stdout)
+	case err == nil:
 		err = run(ctx, os.Stdout, config)
+	default:
+		err = fmt.Errorf("%w: set KUBECONFIG, or take -demo, which needs no cluster", err)
 	}
 	if err != nil {
 		log.Fatal(err)
