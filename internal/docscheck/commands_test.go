@@ -21,13 +21,13 @@ var runCommands = flag.Bool("commands", false, "run the commands that pages show
 
 // elsewhere says of each other command that a page shows why this test does not run it.
 var elsewhere = map[string]*regexp.Regexp{
-	"a step of .ci/run":                      regexp.MustCompile(`^go test (?:-race |-C (?:internal/(?:e2e|bench|browser)|contrib/[\w/]+) )?\./\.\.\.(?: -screenshots \S+)?$`),
+	"a step of .ci/run":                      regexp.MustCompile(`^go test (?:-race |-C (?:internal/(?:e2e|bench|browser)|contrib/[\w/]+|docs/start/\w+) )?\./\.\.\.(?: -screenshots \S+)?$`),
 	"a test":                                 regexp.MustCompile(`^go test (?:-v -run \w+ \./docs/series/exercises|\./examples/series -v(?: -run (?:\w+|'[\w|]+'))?|\./examples/simulation -run \w+)$`),
 	"what runs this":                         regexp.MustCompile(`^(?:\.ci/run |(?:GOTOOLCHAIN=\S+ )?GOWORK=\$PWD/\.ci/(?:go|next)\.work go test )`),
 	"goes on for minutes, and has tests":     regexp.MustCompile(`^(?:KUBEREFLECTOR_ALL_SCHEDULES=1 )?go (?:test -C internal/e2e -timeout 20m \./upstream/\.\.\.|test -C internal/e2e/upstream/testdata/operators/\w+ -timeout 30m \./\.\.\.|run -C internal/bench \. |test -C internal/bench \./latebench |test -C contrib/controllerruntime \./simulated$)`),
 	"of a release":                           regexp.MustCompile(`^(?:\.ci/release |go list -m github\.com/kubereflector/)`),
-	"for a module of your own, with network": regexp.MustCompile(`^(?:go (?:mod (?:init|edit|tidy)|get)|git clone) `),
-	"needs a cluster":                        regexp.MustCompile(`^(?:(?:kubectl|curl) |go run \./docs/start/\w+$)`),
+	"for a module of your own, with network": regexp.MustCompile(`^(?:(?:go (?:mod (?:init|edit|tidy)|get)|git clone) |go generate -C \S+$)`),
+	"needs a cluster":                        regexp.MustCompile(`^(?:(?:kubectl|curl|docker) |go run \./docs/start/\w+$)`),
 	"goes on until Ctrl-C, and has a test":   regexp.MustCompile(`^go run \./examples/tour$`),
 }
 
@@ -43,8 +43,7 @@ func TestCommandsPrintWhatThePagesSay(t *testing.T) {
 			continue
 		}
 		for _, line := range shell.lines() {
-			command, _, _ := strings.Cut(line.text, "#")
-			command = strings.TrimSpace(command)
+			command := strings.TrimSpace(line.text)
 			switch {
 			case command == "" || runElsewhere(command):
 			case exampleCommand.MatchString(command):
@@ -148,9 +147,14 @@ func sorted(text string) []string { return slices.Sorted(strings.Lines(text)) }
 func TestCommands(t *testing.T) {
 	check(t, "Commands", map[string]string{
 		"a/b/c.go": "package b",
-		"README.md": "```sh\ngo run ./a/b\ngo test ./...\ngo test -C a ./b/...\ngo run ./a/x # text\ngo test -C b ./...\ngo test -C a ./a/...\nls ./x\n```\n" +
+		"README.md": "```sh\ngo run ./a/b\ngo test ./...\ngo test -C a ./b/...\ngo run ./a/x\ngo test -C b ./...\ngo test -C a ./a/...\nls ./x\n```\n" +
 			"```\ngo run ./x\n```\n`go run ./a/b` or `go run ./y`",
 	}, "README.md:5: there is no folder a/x", "README.md:6: there is no folder b", "README.md:7: there is no folder a/a", "README.md:13: there is no folder y")
+	const zsh = ": zsh takes a pattern or a comment otherwise than bash: quote it, or leave it out"
+	check(t, "Commands", map[string]string{
+		"README.md":          "```sh\nls 'a*' \"[b]\" 'c' # text\nls *.go\nls a[1]\nls $A ./... {a,b}\n```\n```go\nf(a[1])\n```",
+		"internal/README.md": "```sh\nls *.go # text\n```",
+	}, "README.md:2"+zsh, "README.md:3"+zsh, "README.md:4"+zsh)
 }
 
 // TestPrograms type-checks every whole program that a page shows. With -commands,

@@ -6,7 +6,7 @@
 //   - [Excerpts], [Outputs]: Go on a page is in a file that the page links to, and tests expect the
 //     outputs that pages show.
 //   - [Mentions], [Tests], [Commands], [Examples]: names, tests, folders of commands and examples
-//     exist, and each example has its row.
+//     exist, each example has its row, and commands copy into bash and zsh.
 //   - [Outdated]: no page or comment announces a package or name that exists.
 //   - [Promises]: each guarantee of a doc.go has its own id and a row with tests, and each cited id
 //     exists.
