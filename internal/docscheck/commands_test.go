@@ -26,7 +26,7 @@ var elsewhere = map[string]*regexp.Regexp{
 	"what runs this":                         regexp.MustCompile(`^(?:\.ci/run |(?:GOTOOLCHAIN=\S+ )?GOWORK=\$PWD/\.ci/(?:go|next)\.work go test )`),
 	"goes on for minutes, and has tests":     regexp.MustCompile(`^(?:KUBEREFLECTOR_ALL_SCHEDULES=1 )?go (?:test -C internal/e2e -timeout 20m \./upstream/\.\.\.|test -C internal/e2e/upstream/testdata/operators/\w+ -timeout 30m \./\.\.\.|run -C internal/bench \. |test -C internal/bench \./latebench |test -C contrib/controllerruntime \./simulated$)`),
 	"of a release":                           regexp.MustCompile(`^(?:\.ci/release |go list -m github\.com/kubereflector/)`),
-	"for a module of your own, with network": regexp.MustCompile(`^(?:(?:go (?:mod (?:init|edit|tidy)|get)|git clone) |go generate -C \S+$)`),
+	"for a module of your own, with network": regexp.MustCompile(`^(?:(?:go (?:mod (?:init|edit|tidy|vendor)|get)|git clone) |go generate -C \S+$)`),
 	"needs a cluster":                        regexp.MustCompile(`^(?:(?:kubectl|curl|docker) |go run \./docs/start/\w+$)`),
 	"goes on until Ctrl-C, and has a test":   regexp.MustCompile(`^go run \./examples/tour$`),
 }
