@@ -415,10 +415,11 @@ func TestRefusedDeletionIsRetried(t *testing.T) {
 }
 
 func TestOperatorEndsWithinItsGracePeriodDuringAnOutage(t *testing.T) {
-	text, err := os.ReadFile("manifests/deployment.yaml")
+	text, err := os.ReadFile("manifests/operator.yaml")
 	require.NoError(t, err)
+	documents := strings.Split(string(text), "\n---\n")
 	var manifest appsv1.Deployment
-	require.NoError(t, yaml.UnmarshalStrict(text, &manifest))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(documents[len(documents)-1]), &manifest))
 	grace := time.Duration(*manifest.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
 	for name, fault := range map[string]reflectortest.Fault{
 		"gone": reflectortest.Refuse(), "hangs": reflectortest.Stall(nil), "hangs for writes": reflectortest.Stall(nil).On("update", ""),

@@ -152,7 +152,7 @@ func TestSchemaHasTheFieldsOfASite(t *testing.T) {
 
 // The server in memory has no authorization.
 func TestRolesPermitTheRequests(t *testing.T) {
-	text, err := os.ReadFile("manifests/rbac.yaml")
+	text, err := os.ReadFile("manifests/operator.yaml")
 	require.NoError(t, err)
 	var rules []rbacv1.PolicyRule
 	for document := range strings.SplitSeq(string(text), "\n---\n") {

@@ -133,8 +133,7 @@ func newOperated(t *testing.T) *operated {
 	server := apiserver.Start(t, apiserver.Options{})
 	o := &operated{T: t, clients: newClients(t, server), server: server, zone: &zone{hosts: map[string]string{}}, namespace: server.Namespace(t)}
 	o.installSites()
-	o.install("rbac.yaml")
-	o.install("deployment.yaml")
+	o.install("operator.yaml")
 	// As an earlier leader leaves it: without it, the first leader waits for 15 seconds.
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: operatorName}}
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(string), new(int32)
