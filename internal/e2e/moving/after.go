@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -69,7 +70,7 @@ func run(ctx context.Context, config *rest.Config, gone func(context.Context, st
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: "default", Name: "sites"},
 		Client:     clientset.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: "one"},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: string(uuid.NewUUID())}, // no other process has it
 	}
 	m := manager.New(config, manager.WithElection(lock))
 	s := &sites{Interface: clientset, gone: gone}
