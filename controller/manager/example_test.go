@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubereflector/kubereflector/controller/manager"
@@ -113,5 +115,54 @@ func ExampleNew() {
 	fmt.Println(<-result)
 	// Output:
 	// pods: 0 secrets: 0 ready: true
+	// <nil>
+}
+
+// A kind that the program knows by its name, without a Go type: its objects are maps. Selection.Kind needs
+// the version, because the objects of each version look different.
+func ExampleFor_unstructured() {
+	ballKind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ball"}
+	server, err := reflectortest.NewServer(reflectortest.WithResource(reflectortest.Resource{
+		Group: "example.com", Version: "v1", Kind: "Ball", Plural: "balls", Namespaced: true,
+		Prototype: &unstructured.Unstructured{},
+	})) // in place of a cluster
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	ball := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(5), "maker": "acme"}}}
+	ball.SetGroupVersionKind(ballKind)
+	ball.SetNamespace("shop")
+	ball.SetName("round")
+	if err := server.Create(ball); err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	m := manager.New(server.Config())
+	balls, err := manager.For[*unstructured.Unstructured](m, manager.Selection{Kind: ballKind})
+	if err != nil {
+		panic(err)
+	}
+	grow := func(ctx context.Context, key store.Key, ball *unstructured.Unstructured) (reconcile.Result, error) {
+		if ball == nil {
+			return reconcile.Result{}, nil
+		}
+		want := write.Copy(ball)
+		if err := unstructured.SetNestedField(want.Object, int64(7), "spec", "size"); err != nil {
+			return reconcile.Result{}, err
+		}
+		written, err := write.Patch(ctx, balls.Client.In(key.Namespace), ball, want)
+		if err == nil && written == ball { // nothing was left to do, so no request was sent
+			fmt.Println(key, "has", ball.Object["spec"])
+			stop()
+		}
+		return reconcile.Result{}, err
+	}
+	manager.Reconcile(m, "balls", balls.Informer, grow)
+	fmt.Println(m.Run(ctx))
+	// Output:
+	// shop/round has map[maker:acme size:7]
 	// <nil>
 }
