@@ -8,6 +8,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/shard"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
@@ -33,11 +34,12 @@ func ExampleWorking() {
 		}
 	}
 
-	namespaces := []string{"blue", "green", "red"} // a shard is a namespace here
-	group := shard.Group{Namespace: "default", Name: "sites", Shards: len(namespaces)}
+	group := shard.Group{Namespace: "default", Name: "sites", Shards: 3}
+	parts := store.Shards(store.ByNamespace, group.Shards)
 	member, err := shard.New(clientset.CoordinationV1(), group, "pod-1", // usually the pod's name
 		shard.Working(func(_ context.Context, s shard.Shard) (shard.Work, error) {
-			maps := informer.New(clientset.CoreV1().ConfigMaps(namespaces[s.Index]))
+			maps := informer.New(clientset.CoreV1().ConfigMaps(""),
+				informer.WithReflector(reflector.WithShard(parts[s.Index])))
 			r := reconcile.New("sites", maps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 				s, _ := shard.FromContext(ctx)
 				fmt.Println(key, "is in shard", s)
@@ -57,8 +59,8 @@ func ExampleWorking() {
 	}()
 	fmt.Println(member.Run(ctx))
 	// Unordered output:
-	// blue/site is in shard 0/3
-	// green/site is in shard 1/3
-	// red/site is in shard 2/3
+	// green/site is in shard 0/3
+	// red/site is in shard 1/3
+	// blue/site is in shard 2/3
 	// <nil>
 }
