@@ -43,7 +43,7 @@ type Selection struct {
 	LabelSelector, FieldSelector string
 }
 
-// String describes the source, without the Go type.
+// String describes the selection, without the Go type.
 func (s Selection) String() string {
 	var parts []string
 	switch {
@@ -89,11 +89,11 @@ type shared struct {
 	from Selection
 }
 
-// Informer returns the informer of a source. All calls with the same type and source return the
+// Informer returns the informer of a selection. All calls with the same type and selection return the
 // same informer, with one watch and one cache. The manager runs it until the manager ends. If the
 // manager is already running, the informer starts at once.
 //
-// For only the metadata of the objects, T is *metav1.PartialObjectMetadata, and the source has the
+// For only the metadata of the objects, T is *metav1.PartialObjectMetadata, and the selection has the
 // Kind or the Resource.
 //
 // The informer has the options of [WithInformerOptions]. For one with other options, make it and
@@ -132,7 +132,7 @@ func Informer[T reflector.Object](m *Manager, from Selection) (*informer.Informe
 	return made, nil
 }
 
-// clientLocked returns the client of a source.
+// clientLocked returns the client of a selection.
 func clientLocked[T reflector.Object](m *Manager, from Selection) (*client.Resource[T], error) {
 	if m.config == nil {
 		return nil, ErrNoConfig
@@ -181,7 +181,7 @@ type Objects[T reflector.Object] struct {
 	Client *client.Resource[T]
 }
 
-// For returns the informer of a source, as [Informer] does, and a client of the same resource.
+// For returns the informer of a selection, as [Informer] does, and a client of the same resource.
 func For[T reflector.Object](m *Manager, from Selection) (*Objects[T], error) {
 	reads, err := Informer[T](m, from)
 	if err != nil {
@@ -194,7 +194,7 @@ func For[T reflector.Object](m *Manager, from Selection) (*Objects[T], error) {
 	return &Objects[T]{reads, writes}, nil
 }
 
-// ByReference returns a cache for a program that reads few of the objects of a source: see package
+// ByReference returns a cache for a program that reads few of the selected objects: see package
 // ondemand. The manager runs the informer, which holds only the metadata of the objects. Pass it to
 // reconcile.Watch. The cache gets an object from the server at its first use.
 //
@@ -237,7 +237,7 @@ func ByReference[T reflector.Object](m *Manager, from Selection, owned ...string
 	return whole, metadata, nil
 }
 
-// newClient returns a client of the resource of a source.
+// newClient returns a client of the resource of a selection.
 func newClient[T reflector.Object](m *Manager, from Selection) (*client.Resource[T], error) {
 	m.informers.mu.Lock()
 	defer m.informers.mu.Unlock()
