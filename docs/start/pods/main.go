@@ -74,9 +74,11 @@ func run(ctx context.Context, out io.Writer, config *rest.Config) error {
 	if err := pods.WaitForSync(waiting); err != nil {
 		log.Print(err) // the missing parts and the last failure; the informer keeps trying
 	}
-	for node := range byNode.Values() {
-		for key, pod := range byNode.Get(node) {
-			print(node, key, pod.Status.Phase)
+	if pods.WaitForSync(ctx) == nil { // however long it takes
+		for node := range byNode.Values() {
+			for key, pod := range byNode.Get(node) {
+				print(node, key, pod.Status.Phase)
+			}
 		}
 	}
 	return <-result
