@@ -35,12 +35,13 @@ func deploymentOf(app string) *appsv1.Deployment {
 func TestDeploymentIsAppliedDespiteFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in the bubble, waiting takes no time
 		server := reflectortest.Start(t, custom)
-		server.Inject(reflectortest.Answer(503).On("patch", "deployments").Times(3))
+		failed := server.Inject(reflectortest.Answer(503).On("patch", "deployments").Times(3))
 		server.Inject(reflectortest.ResetAfterEvents(1).On("watch", "apps").Times(2))
 		go run(t.Context(), server.Config())
 		require.NoError(t, server.Create(newApp("shop", 2)))
 		applied := func() bool { return server.Get(deploymentOf("shop")) == nil }
 		require.NoError(t, server.WaitFor(t.Context(), applied))
+		assert.Equal(t, 3, failed.Hits(), "each of the three faults was met")
 	})
 }
 
