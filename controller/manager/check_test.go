@@ -229,3 +229,13 @@ func TestHandlerOfAPatternThatIsTakenPanics(t *testing.T) {
 	require.NoError(t, err, "the address is left alone")
 	require.NoError(t, again.Close())
 }
+
+func TestEndOfTheServerWaitsForItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := false
+		end, err := New(nil, WithServer("127.0.0.1:0")).serve(t.Context(), func() { <-time.After(time.Minute); stopped = true })
+		require.NoError(t, err)
+		require.NoError(t, end())
+		assert.True(t, stopped, "so that the goroutine does not outlive Run")
+	})
+}

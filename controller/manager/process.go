@@ -47,8 +47,9 @@ func (m *Manager) serve(ctx context.Context, stop func()) (end func() error, err
 	m.served.Store(&address)
 	result := make(chan error, 1)
 	go func() {
-		result <- server.Serve(listener)
+		err := server.Serve(listener)
 		stop()
+		result <- err // last: Run returns when it has the result
 	}()
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
