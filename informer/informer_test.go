@@ -3,7 +3,6 @@ package informer
 import (
 	"context"
 	"errors"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -281,36 +280,9 @@ func TestFeedOfYourOwn(t *testing.T) {
 	})
 }
 
-// exitingBacking is a Backing whose Run ends its goroutine, as FailNow of a test does.
-type exitingBacking struct {
-	store.BatchStore[*corev1.Pod]
-	cache *store.Cache[*corev1.Pod]
-}
-
-func (b exitingBacking) Cache() *store.Cache[*corev1.Pod] { return b.cache }
-
-func (b exitingBacking) Partition(scope store.Scope) (store.BatchStore[*corev1.Pod], error) {
-	return b.cache.Partition(scope)
-}
-
-func (b exitingBacking) Run(context.Context) error {
-	goruntime.Goexit()
-	return nil
-}
-
 func TestNilStoreIsAnErrorOfRun(t *testing.T) {
 	i := NewStored(clientOf(t, reflectortest.Start(t)).CoreV1().Pods("default"), nil)
 	assert.ErrorIs(t, i.Run(t.Context()), reflector.ErrNoStore)
-}
-
-func TestGoexitOfTheBackingEndsTheInformer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cache := store.New(store.ObjectKey[*corev1.Pod])
-		i := NewStored(clientOf(t, reflectortest.Start(t)).CoreV1().Pods("default"), exitingBacking{cache, cache})
-		ctx := within(t, time.Minute)
-		assert.ErrorIs(t, i.Run(ctx), errBackingAbandoned)
-		assert.NoError(t, ctx.Err())
-	})
 }
 
 // State, log and error handler report a rejected object, and the cache stores it when

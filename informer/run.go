@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 )
 
@@ -37,15 +38,25 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	}
 	defer i.stop(r)
 	stopBacking, waitBacking := i.runBacking(r)
+	defer func() { _ = waitBacking() }() // after stopBacking: both are for a feed that panics
 	defer stopBacking()
-	err = i.feed.Run(r.feedCtx)
-	i.noteFailure(err)
-	i.endFeeding(r)
+	err = i.runFeed(r)
 	if i.guard != nil {
 		defer i.guard.Report()
 	}
 	stopBacking() // it can finish while handlers do
 	return errors.Join(err, i.drainAndEndWork(r), waitBacking())
+}
+
+// runFeed fills the cache until the feed ends, and tells the callers of WaitForSync if it failed.
+func (i *Informer[T]) runFeed(r *run[T]) error {
+	err := feed.ErrAbandoned // remains if Run panics or calls runtime.Goexit
+	defer func() {
+		i.noteFailure(err)
+		i.endFeeding(r)
+	}()
+	err = i.feed.Run(r.feedCtx)
+	return err
 }
 
 func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
@@ -71,29 +82,32 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 // errBackingAbandoned is the error of a backing whose Run does not return.
 var errBackingAbandoned = errors.New("store behind the cache ended by runtime.Goexit")
 
-// runBacking runs the backing, which is the store behind the cache (package persist has one), until stop is
-// called. An error of the backing ends the
-// feed. wait waits for the backing to end and returns its error.
+// runBacking runs the backing, which is the store behind the cache (package persist has one), until
+// stop is called. An error of the backing ends the feed. The feed then returns nil, as it does whenever
+// its context ends, so it is the backing whose failure the callers of WaitForSync get. wait waits for
+// the backing to end and returns its error, in each call.
 func (i *Informer[T]) runBacking(r *run[T]) (stop func(), wait func() error) {
 	if i.backing == nil {
 		return func() {}, func() error { return nil }
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.feedCtx))
-	ended := make(chan error, 1)
+	err := errBackingAbandoned // remains if Run calls runtime.Goexit
+	ended := make(chan struct{})
 	go func() {
-		err := errBackingAbandoned // remains if Run calls runtime.Goexit
+		defer close(ended)
 		defer func() {
-			if err != nil {
+			if err != nil && r.feedCtx.Err() == nil { // else it is no reason that the cache is not filled
+				i.noteFailure(err)
 				r.stopFeeding()
 			}
-			ended <- err
 		}()
 		err = i.backing.Run(ctx)
 	}()
-	return cancel, func() error { return <-ended }
+	return cancel, func() error { <-ended; return err }
 }
 
-// feedFailure is the failure of the feed in one call of Run. Without a failure, happened stays open.
+// feedFailure is why the cache is no longer filled in one call of Run: the first failure of the feed or
+// of the backing. Without a failure, happened stays open.
 type feedFailure struct {
 	happened chan struct{}
 	err      error // set before happened is closed
@@ -105,7 +119,7 @@ func newFailure() *feedFailure { return &feedFailure{happened: make(chan struct{
 func (i *Informer[T]) noteFailure(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if err != nil {
+	if err != nil && !lifecycle.IsClosed(i.failure.happened) {
 		i.failure.err = err
 		close(i.failure.happened)
 	}
@@ -159,14 +173,11 @@ func (i *Informer[T]) endFeeding(r *run[T]) {
 	r.stopFeeding()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !lifecycle.IsClosed(i.stopped) {
-		close(i.stopped)
-	}
+	close(i.stopped)
 }
 
 func (i *Informer[T]) stop(r *run[T]) {
-	i.endFeeding(r) // both calls again, in case the feed panicked
-	i.endWork(r)
+	i.endWork(r) // again, in case the feed panicked
 	i.mu.Lock()
 	i.run = nil // not before: a handler must not get a second worker
 	i.mu.Unlock()

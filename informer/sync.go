@@ -51,8 +51,8 @@ type SyncError struct {
 	// Lagging are the handlers that did not get every object yet: the name of each, and the number
 	// of objects that are left.
 	Lagging []string
-	// Err is why the wait ended: the cause of the context, or the error of the reflector. It may be
-	// nil.
+	// Err is why the wait ended: the cause of the context, or the error of the reflector or of the store
+	// behind the cache. It may be nil.
 	Err   error
 	empty bool // there is no reflector
 }
@@ -127,7 +127,8 @@ func (e *StaleError) Unwrap() error { return e.Scope.State.Err }
 
 // WaitForSync waits until the cache is filled and every handler got every object of the first list.
 // It then returns nil. When ctx ends, it returns a [*SyncError] that names the missing parts. If
-// the reflector fails and Run ends, it returns a SyncError with that failure at once.
+// the reflector or the store behind the cache fails, so that Run ends, it returns a SyncError with that
+// failure at once.
 //
 // It waits for the handlers of [Informer.Handle] that have subscribed when the cache is filled, and
 // not for subscribers that pull. It may be called before Run. After a failure it fails until Run is

@@ -191,20 +191,26 @@ func (f *Fleet) startLocked(m *member) {
 	m.stop = stop
 	f.run.members.Go(func() {
 		defer stop()
-		err := m.runInformer(ctx)
-		if err == nil {
-			return
-		}
-		f.logger.Error("informer ended", zap.Stringer("kind", m.identity), zap.Error(err))
-		if ctx.Err() != nil {
-			return // handlers had events left
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.members[m.identity] == m { // a later Want tries again
-			delete(f.members, m.identity)
-		}
+		err := feed.ErrAbandoned // remains if Run calls runtime.Goexit
+		defer func() { f.noteEnd(ctx, m, err) }()
+		err = m.runInformer(ctx)
 	})
+}
+
+// noteEnd removes a member whose informer has failed, so that a later Want tries again.
+func (f *Fleet) noteEnd(ctx context.Context, m *member, err error) {
+	if err == nil {
+		return
+	}
+	f.logger.Error("informer ended", zap.Stringer("kind", m.identity), zap.Error(err))
+	if ctx.Err() != nil {
+		return // handlers had events left
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.members[m.identity] == m {
+		delete(f.members, m.identity)
+	}
 }
 
 // WaitForSync waits until the fleet has the definitions of kinds and APIs, or knows that it may not watch

@@ -12,6 +12,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -357,6 +358,25 @@ func TestInformerThatEndedWithAnErrorIsMadeAgain(t *testing.T) {
 		require.NoError(t, err)
 		assert.NotSame(t, first.Informer, same.Informer, "also for its own owner")
 		assert.True(t, lifecycle.IsClosed(first.Subscribe().Done()))
+	})
+}
+
+func TestInformerThatGoexitEndedIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
+		f := begin(t, server, WithInformerOptions(informer.WithErrorHandler(func(context.Context, error) {
+			runtime.Goexit() // as FailNow of a test does
+		})))
+		w := &world{T: t, server: server, fleet: f}
+		w.define("Namespaced", "v1")
+		server.Inject(reflectortest.Answer(500).On("", "widgets").Times(1))
+		one, first := w.want(widget)
+		require.ErrorIs(t, one.WaitForSync(t.Context()), feed.ErrAbandoned)
+		<-time.After(settle)
+		again, err := Want[*object](one, widget, Selection{})
+		require.NoError(t, err)
+		assert.NotSame(t, first.Informer, again.Informer)
+		require.NoError(t, one.WaitForSync(t.Context()))
 	})
 }
 

@@ -159,18 +159,25 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// Run implements [feed.Feed]. Each round takes the newest resolution of the kind, and lasts until that
-// changes.
-func (m *member) Run(ctx context.Context) (err error) {
+// Run implements [feed.Feed].
+func (m *member) Run(ctx context.Context) error {
 	m.mu.Lock()
 	m.failed = nil
 	m.mu.Unlock()
+	err := feed.ErrAbandoned // remains if a function of the program calls runtime.Goexit
 	defer func() {
 		m.mu.Lock()
 		m.failed = err
 		m.mu.Unlock()
 		m.leaveSource(nil)
 	}()
+	err = m.followKind(ctx)
+	return err
+}
+
+// followKind follows a kind until ctx ends. Each round takes the newest resolution of the kind, and lasts
+// until that changes.
+func (m *member) followKind(ctx context.Context) error {
 	pause := firstPause
 	for ctx.Err() == nil {
 		to := m.definitions.resolve(m.identity, m.filled)

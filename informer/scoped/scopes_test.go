@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -267,6 +269,23 @@ func TestFinalFailureOfOneScopeEndsRun(t *testing.T) {
 		synctest.Wait() // until then the failure of the last Run counts
 		require.NoError(t, i.WaitForSync(t.Context()))
 		require.NoError(t, stop())
+	})
+}
+
+func TestGoexitOfTheReflectorOfOneScopeEndsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exiting := informer.WithErrorHandler(func(context.Context, error) { runtime.Goexit() }) // as FailNow of a test does
+		i, westServer, eastServer := newClusters(t, exiting)
+		eastServer.Inject(reflectortest.Answer(500).On("", "pods"))
+		addScope(t, i, west, westServer)
+		addScope(t, i, east, eastServer)
+		waiting := make(chan error, 1)
+		go func() { waiting <- i.WaitForSync(t.Context()) }()
+		synctest.Wait()
+		err := i.Run(t.Context())
+		assert.ErrorIs(t, err, feed.ErrAbandoned)
+		assert.ErrorContains(t, err, "namespace east|default")
+		assert.ErrorIs(t, <-waiting, feed.ErrAbandoned)
 	})
 }
 

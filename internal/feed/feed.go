@@ -2,10 +2,14 @@ package feed
 
 import (
 	"context"
+	"errors"
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 )
+
+// ErrAbandoned is the failure of a feed whose Run did not return.
+var ErrAbandoned = errors.New("reflector ended by a panic or by runtime.Goexit")
 
 // Feed fills the cache of an informer. A reflector is a Feed.
 type Feed interface {

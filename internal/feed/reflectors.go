@@ -147,14 +147,16 @@ func (s *Reflectors[T]) startLocked(r *running, one *part) {
 	r.reflectors.Go(func() {
 		defer close(ended)
 		defer one.stop()
-		err := one.Run(ctx)
-		if err == nil {
-			return
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		r.errs = append(r.errs, fmt.Errorf("informer %s, %v: %w", s.target.Name, one.Scope, err))
-		r.cancel()
+		err := ErrAbandoned // remains if Run calls runtime.Goexit
+		defer func() {
+			if err != nil {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				r.errs = append(r.errs, fmt.Errorf("informer %s, %v: %w", s.target.Name, one.Scope, err))
+				r.cancel()
+			}
+		}()
+		err = one.Run(ctx)
 	})
 	r.reflectors.Go(func() {
 		select {

@@ -566,6 +566,24 @@ var mutants = []mutant{{
 	with:  "",
 	tests: []string{"./informer"},
 }, {
+	name:  "informer: a failure of the store behind the cache wakes no caller of WaitForSync",
+	file:  "informer/run.go",
+	text:  "\t\t\t\ti.noteFailure(err)\n\t\t\t\tr.stopFeeding()\n",
+	with:  "\t\t\t\tr.stopFeeding()\n",
+	tests: []string{"./informer"},
+}, {
+	name:  "informer: a store that fails to close ends the waits for the next run",
+	file:  "informer/run.go",
+	text:  "if err != nil && r.feedCtx.Err() == nil {",
+	with:  "if err != nil {",
+	tests: []string{"./informer"},
+}, {
+	name:  "informer: the store behind the cache outlives a Run whose reflector panics",
+	file:  "informer/run.go",
+	text:  "\tdefer func() { _ = waitBacking() }()",
+	with:  "\t_ = 0",
+	tests: []string{"./informer"},
+}, {
 	name:  "informer: it is ready although its watch is silent",
 	file:  "informer/sync.go",
 	text:  "since, limit = state.State.LastContact, limit+watchLife",
