@@ -157,32 +157,32 @@ func (c *Cache[T]) Drop(scope Scope) error {
 			return scopeError(scope, errOverlap)
 		}
 	}
-	var gone []mutation[T]
+	tx := txn[T]{cache: c, progress: &c.own, origin: Watch, resourceVersion: c.own.resourceVersion}
 	for e := range c.within(&scope) {
-		gone = append(gone, mutation[T]{key: e.key(), outOfScope: true})
+		tx.mutations = append(tx.mutations, mutation[T]{key: e.key(), outOfScope: true})
 	}
-	c.mu.Lock()
-	c.current.Store(nil)
 	rejected := c.own.rejected.in(scope)
-	if len(c.partitions) == 0 && (len(gone) > 0 || len(rejected) > 0) {
-		c.own.forget()
-		c.synced = false
+	forgets := len(c.partitions) == 0 && (len(tx.mutations) > 0 || len(rejected) > 0)
+	if forgets {
+		tx.resourceVersion = ""
 	}
-	for _, key := range rejected {
-		delete(c.own.rejected, key)
-	}
-	rest := make([]*Partition[T], 0, len(c.partitions))
-	for _, p := range c.partitions {
-		if p.dropped = within(p); !p.dropped {
-			rest = append(rest, p)
+	tx.onShow = func() {
+		if forgets {
+			c.own.synced, c.synced = false, false
 		}
+		for _, key := range rejected {
+			delete(c.own.rejected, key)
+		}
+		rest := make([]*Partition[T], 0, len(c.partitions))
+		for _, p := range c.partitions {
+			if p.dropped = within(p); !p.dropped {
+				rest = append(rest, p)
+			}
+		}
+		c.partitions = rest
+		// The dropped partition may have been the last one without a Replace.
+		c.synced = c.synced || len(rest) > 0 && c.partitionsSynced()
 	}
-	c.partitions = rest
-	// The dropped partition may have been the last one without a Replace.
-	c.synced = c.synced || len(rest) > 0 && c.partitionsSynced()
-	c.mu.Unlock()
-
-	tx := txn[T]{cache: c, progress: &c.own, origin: Watch, mutations: gone, resourceVersion: c.own.resourceVersion}
 	tx.publish() // also without a deletion, so that followers see that a partition is dropped
 	return nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -317,6 +318,74 @@ func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
 	require.NoError(t, again.Replace([]*corev1.Pod{pod("n1", "a", "u1", "1")}, "1"))
 	require.ErrorIs(t, one.Replace(nil, "3"), errDropped, "the old door stays shut")
 	assert.Equal(t, 3, c.Len())
+}
+
+// While a commit changes the tree of an index, it calls the index's compare function, and readers see the
+// state before. That includes what Drop changes beside the objects.
+func TestDropIsOneStepForReaders(t *testing.T) {
+	for name, tt := range map[string]struct {
+		objects    int
+		partitions []string
+	}{
+		"small, with partitions":    {2, []string{"n", "m"}},
+		"large, with partitions":    {largeCommit + 1, []string{"n", "m"}},
+		"small, without partitions": {2, nil},
+		"large, without partitions": {largeCommit + 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newPods()
+			objects := []*corev1.Pod{pod("m", "a", "u", "1")}
+			for i := range tt.objects {
+				objects = append(objects, pod("n", strconv.Itoa(i), strconv.Itoa(i), "1"))
+			}
+			if len(tt.partitions) == 0 {
+				require.NoError(t, c.Replace(objects, "10"))
+				require.Error(t, apply(c, Write[*corev1.Pod]{Key: Key{Namespace: "n", Name: "x"}, Err: errUndecodable}))
+			} else {
+				for _, object := range objects { // as package persist does before the first list
+					require.NoError(t, c.Add(object))
+				}
+				for _, namespace := range tt.partitions {
+					partition(t, c, Scope{Namespace: namespace})
+				}
+				require.NoError(t, c.partitions[1].Replace(objects[:1], "10")) // the other one is never listed
+			}
+			type state struct {
+				objects, partitions int
+				synced              bool
+				version             string
+				rejected            []Key
+			}
+			now := func() state {
+				c.mu.RLock()
+				synced := c.synced
+				c.mu.RUnlock()
+				return state{c.Len(), len(c.Partitions()), synced, c.ResourceVersion(), c.Rejected()}
+			}
+			var seen []state
+			watching := false
+			_, err := AddIndexFunc(c, "name", func(p *corev1.Pod) []string { return []string{p.Name} }, func(a, b string) int {
+				if watching {
+					seen = append(seen, now())
+				}
+				return strings.Compare(a, b)
+			})
+			require.NoError(t, err)
+			before := now()
+			watching = true
+			require.NoError(t, c.Drop(Scope{Namespace: "n"}))
+			watching = false
+			require.NotEmpty(t, seen)
+			for _, s := range seen {
+				require.Equal(t, before, s)
+			}
+			after := now()
+			assert.Equal(t, 1, after.objects)
+			assert.NotEqual(t, before.synced, after.synced)
+			assert.Empty(t, after.rejected)
+			checkCache(t, c)
+		})
+	}
 }
 
 func TestDropInACacheWithoutPartitionsForgetsTheResourceVersion(t *testing.T) {

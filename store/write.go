@@ -145,6 +145,10 @@ type txn[T any] struct {
 	observedVersion string
 	maxVersion      string       // of the batch; no write moves the version beyond it. Empty if unknown
 	rejected        rejectedKeys // of a list; the commit moves them to progress
+
+	// onShow changes what else the commit makes visible, under Cache.mu: the partitions that Drop drops. It
+	// is nil for other commits.
+	onShow func()
 }
 
 // mutation is the change that a commit makes under one key.
@@ -499,6 +503,9 @@ func (tx *txn[T]) show() {
 	if tx.origin == List {
 		tx.progress.synced, tx.progress.rejected = true, tx.rejected
 		c.synced = c.synced || c.partitionsSynced()
+	}
+	if tx.onShow != nil {
+		tx.onShow()
 	}
 }
 

@@ -584,6 +584,18 @@ var mutants = []mutant{{
 	with:  "\t_ = 0",
 	tests: []string{"./informer"},
 }, {
+	name:  "store: Drop drops the partitions before their objects",
+	file:  "store/partition.go",
+	text:  "\ttx.publish() // also without",
+	with:  "\ttx.onShow()\n\ttx.onShow = nil\n\ttx.publish() // also without",
+	tests: []string{"./store"},
+}, {
+	name:  "scoped: a dropped scope does not count although the cache holds its objects",
+	file:  "internal/feed/reflectors.go",
+	text:  "len(s.all) > 0 && !s.dropping && ",
+	with:  "len(s.all) > 0 && ",
+	tests: []string{"./internal/feed"},
+}, {
 	name:  "informer: it is ready although its watch is silent",
 	file:  "informer/sync.go",
 	text:  "since, limit = state.State.LastContact, limit+watchLife",
