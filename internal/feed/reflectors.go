@@ -32,6 +32,8 @@ type Reflectors[T any] struct {
 	all     []*part  // in the order in which they were added
 	run     *running // nil unless Run runs
 	partial bool     // a part left out objects that exist, because of a selector or shards
+	// dropping is true while Drop waits for a reflector whose objects the cache still holds.
+	dropping bool
 }
 
 // part is one of several reflectors.
@@ -91,6 +93,7 @@ func (s *Reflectors[T]) Drop(at store.Scope) error {
 	}
 	s.mu.Lock()
 	s.all = slices.DeleteFunc(slices.Clone(s.all), func(other *part) bool { return other == one })
+	s.dropping = true
 	stop, ended := one.stop, one.ended
 	s.mu.Unlock()
 	if stop != nil {
@@ -101,6 +104,7 @@ func (s *Reflectors[T]) Drop(at store.Scope) error {
 		close(one.Gone)
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.dropping = false
 		s.changed.Announce()
 		s.checkSyncedLocked()
 	}()
@@ -169,9 +173,11 @@ func (s *Reflectors[T]) startLocked(r *running, one *part) {
 	})
 }
 
-// checkSyncedLocked latches that all parts are filled. Without parts, nothing is synced.
+// checkSyncedLocked latches that all parts are filled. Without parts, nothing is synced. While the cache
+// holds the objects of a part that is dropped, it may lack others of that part, so Drop checks again when
+// they are removed.
 func (s *Reflectors[T]) checkSyncedLocked() {
-	if len(s.all) > 0 && !slices.ContainsFunc(s.all, func(one *part) bool { return !one.IsSynced() }) {
+	if len(s.all) > 0 && !s.dropping && !slices.ContainsFunc(s.all, func(one *part) bool { return !one.IsSynced() }) {
 		s.synced.Set()
 	}
 }

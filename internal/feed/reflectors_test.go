@@ -3,7 +3,9 @@ package feed
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -50,6 +52,52 @@ func TestPartitionIsGoneAlthoughAFollowerPanicsWhenItIsDropped(t *testing.T) {
 	<-one.Gone
 	<-changed
 	assert.ErrorIs(t, all.Drop(at), ErrNone)
+}
+
+// scripted is a feed that is synced, and ends, when the test says so.
+type scripted struct {
+	still
+	synced, leave chan struct{}
+}
+
+func (f *scripted) Run(ctx context.Context) error { <-ctx.Done(); <-f.leave; return nil }
+func (f *scripted) Synced() <-chan struct{}       { return f.synced }
+
+func TestGroupIsNotSyncedBeforeADroppedPartHasLeftTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := store.New(store.ObjectKey[*corev1.Pod])
+		all := NewReflectors(Target[*corev1.Pod]{Name: "test", Cache: cache, Partition: func(s store.Scope) (store.Store[*corev1.Pod], error) { return cache.Partition(s) }})
+		stays, goes := &scripted{synced: make(chan struct{}), leave: make(chan struct{})}, &scripted{leave: make(chan struct{})}
+		var of []store.Store[*corev1.Pod]
+		for namespace, f := range map[string]*scripted{"stays": stays, "goes": goes} {
+			require.NoError(t, all.Add(store.Scope{Namespace: namespace}, func(into store.Store[*corev1.Pod]) Feed {
+				of = append(of, into)
+				return f
+			}))
+		}
+		for _, into := range of { // as package persist does before the first list
+			at := into.(*store.Partition[*corev1.Pod]).Scope().Namespace
+			require.NoError(t, into.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: at, Name: "pod", ResourceVersion: "1"}}))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- all.Run(ctx) }()
+		synctest.Wait()
+		dropped := make(chan error, 1)
+		go func() { dropped <- all.Drop(store.Scope{Namespace: "goes"}) }()
+		synctest.Wait() // Drop waits for the reflector
+		close(stays.synced)
+		synctest.Wait()
+		assert.Equal(t, 2, cache.Len())
+		assert.False(t, lifecycle.IsClosed(all.Synced()))
+		close(goes.leave)
+		require.NoError(t, <-dropped)
+		assert.Equal(t, 1, cache.Len())
+		assert.True(t, lifecycle.IsClosed(all.Synced()))
+		close(stays.leave)
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }
 
 // told is a feed that says itself when its state has changed.
