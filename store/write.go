@@ -68,7 +68,7 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 		w := c.identify(in, &writes[i])
 		tx.decide(&w)
 	}
-	tx.advance(Key{}, resourceVersion)
+	tx.advance(resourceVersion)
 	// A rejected key holds the resource version back, but not the observed one. While the two differ, each
 	// bookmark makes a commit, because it tells followers how far the watch has come.
 	isMoved := tx.resourceVersion != tx.progress.resourceVersion
@@ -151,24 +151,26 @@ type txn[T any] struct {
 	onShow func()
 }
 
-// mutation is the change that a commit makes under one key.
+// mutation is the change that a commit makes under one key. stage sets the fields of the first group, and
+// changeTrees or loadTrees those of the second.
 //
-// decide sets what is staged: next is the entry of the new state, nil for a removal, and held, if there is
-// a next, the entry that the table has under the key. publish sets what became of it: before and after
-// are the entries with the states before and after this mutation. A mutation that has neither
-// changed nothing.
+// before is not always held, which is what the table has when the commit begins. If an earlier mutation of
+// the commit has the same key, before is what that one left. If changeTrees swapped the contents of held
+// and next, before is next.
 type mutation[T any] struct {
 	key       Key
-	namespace *nsMap[T] // of next; nil if there is none yet
-	held      *entry[T]
-	next      *entry[T]
+	next      *entry[T] // the entry of the new state; nil for a removal
+	held      *entry[T] // the entry of the table; nil if there is none, and for a removal
+	namespace *nsMap[T] // the map of the table for key; nil if there is none yet, and for a removal
 	final     *entry[T] // the last state of a deleted object, if the server reported it
 
+	// before and after are the entries with the states before and after this mutation; nil for no object.
+	// If both are nil, nothing changed.
 	before, after *entry[T]
+	swapped       bool // after is where before was in the trees; no tree and no snapshot has before: see changeTrees
+	repeated      bool // after has the content of before, which an earlier mutation of the commit stored
 
-	swapped    bool // after is where before was in the trees; no tree and no snapshot has before: see changeTrees
-	outOfScope bool // the removed object still exists on the server
-	repeated   bool // after has the content of before, which an earlier mutation of the commit stored
+	outOfScope bool // set by Drop: the removed object still exists on the server
 }
 
 // scratch is memory that the next commit reuses. Guarded by Cache.writer.
@@ -232,7 +234,7 @@ type identified[T any] struct {
 	key     Key
 	version Version
 	object  T     // zero if err is set
-	err     error // why the cache must reject the write
+	err     error // why the cache must reject the write, as far as identify can tell
 	action  action
 
 	given bool // the Write gives the version
@@ -325,40 +327,57 @@ func (tx *txn[T]) decide(w *identified[T]) {
 	c := tx.cache
 	if tx.in != nil || len(c.partitions) > 0 {
 		if err := c.checkOwner(tx.in, w.key); err != nil {
-			if !errors.Is(w.err, ErrOutOfScope) {
-				w.err = errors.Join(err, w.err)
+			if errors.Is(w.err, ErrOutOfScope) {
+				err = w.err
+			} else {
+				err = errors.Join(err, w.err)
 			}
 			// No later write of this writer would clear the key, so rejected does not get it.
-			tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
+			tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: err})
 			return
 		}
 	}
+	if err := tx.stage(w); err != nil {
+		tx.reject(w, err)
+	}
+}
+
+// stage stages a write as a mutation, or as nothing if the cache holds the same content. It returns an
+// error if the cache must reject the write.
+func (tx *txn[T]) stage(w *identified[T]) error {
+	if w.err != nil {
+		return w.err
+	}
+	c := tx.cache
 	namespace, held := c.table.find(w.key)
 	switch {
-	case w.err != nil:
 	case w.action == deleteObject:
-		tx.advance(w.key, w.version.ResourceVersion)
 		tx.stageRemoval(mutation[T]{key: w.key, final: w.entry})
-		return
 	case w.action == keepHeld:
-		if held != nil && held.hash != unannouncedHash {
-			return
+		if held == nil || held.hash == unannouncedHash {
+			return ErrNotHeld
 		}
-		w.err = ErrNotHeld
 	case held != nil && tx.isUnchanged(w, held):
-		tx.advance(w.key, w.version.ResourceVersion)
-		return
 	default:
-		if w.err = c.prepare(w, held); w.err == nil && c.budget != nil {
-			w.err = c.budget.admit(c, w.key, w.object)
+		if err := c.prepare(w, held); err != nil {
+			return err
 		}
-		if w.err == nil {
-			tx.mutations = append(tx.mutations, mutation[T]{key: w.key, namespace: namespace, held: held, next: w.entry})
-			w.entry = nil
-			tx.advance(w.key, w.version.ResourceVersion)
-			return
+		if c.budget != nil {
+			if err := c.budget.admit(c, w.key, w.object); err != nil {
+				return err
+			}
 		}
+		tx.mutations = append(tx.mutations, mutation[T]{key: w.key, namespace: namespace, held: held, next: w.entry})
+		w.entry = nil // the mutation has it, with its terms
 	}
+	tx.accept(w.key)
+	tx.advance(w.version.ResourceVersion)
+	return nil
+}
+
+// reject records that the cache rejects a write, and that the key holds the resource version back.
+func (tx *txn[T]) reject(w *identified[T], err error) {
+	c := tx.cache
 	c.releaseTerms(w)
 	if tx.origin == List {
 		tx.rejected.add(w.key)
@@ -373,7 +392,7 @@ func (tx *txn[T]) decide(w *identified[T]) {
 			tx.resourceVersion = tx.progress.resourceVersion
 		}
 	}
-	tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
+	tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: err})
 }
 
 // stageRemoval stages the deletion of the object under the key of a mutation.
@@ -424,20 +443,24 @@ func (c *Cache[T]) releaseTerms(w *identified[T]) {
 	}
 }
 
-// advance records that every change up to a resource version has been received. It also clears a
-// rejected key, if key is set. An empty version changes no version, nor does any version before the
-// first Replace. A rejected key holds back resourceVersion, but not observedVersion. For a list, advance does
-// nothing, because replaceBatch.Commit sets them all.
-func (tx *txn[T]) advance(key Key, resourceVersion string) {
-	if tx.origin == List {
+// accept records that a write of a key was not rejected, so the key no longer holds the resource version
+// back. A rejected object without a key, which the zero Key stands for, does so until the next list: no
+// write can show that it was the one. For a list, accept and advance do nothing, because
+// replaceBatch.Commit sets what they would set.
+func (tx *txn[T]) accept(key Key) {
+	if tx.origin == List || !tx.progress.rejected[key] || key == (Key{}) {
 		return
 	}
-	if tx.progress.rejected[key] && key != (Key{}) {
-		tx.cache.mu.Lock()
-		delete(tx.progress.rejected, key)
-		tx.cache.mu.Unlock()
-	}
-	if !tx.progress.synced || resourceVersion == "" || lower(tx.maxVersion, resourceVersion) {
+	tx.cache.mu.Lock()
+	delete(tx.progress.rejected, key)
+	tx.cache.mu.Unlock()
+}
+
+// advance records that every change up to a resource version has been received. An empty version
+// changes no version, nor does any version before the first Replace. A rejected key holds back
+// resourceVersion, but not observedVersion.
+func (tx *txn[T]) advance(resourceVersion string) {
+	if tx.origin == List || !tx.progress.synced || resourceVersion == "" || lower(tx.maxVersion, resourceVersion) {
 		return
 	}
 	tx.observedVersion = resourceVersion

@@ -940,8 +940,8 @@ var mutants = []mutant{{
 }, {
 	name:  "store: a list keeps what an unannounced write left",
 	file:  "store/write.go",
-	text:  "if held != nil && held.hash != unannouncedHash {",
-	with:  "if held != nil {",
+	text:  "if held == nil || held.hash == unannouncedHash {",
+	with:  "if held == nil {",
 	tests: []string{"./store"},
 }, {
 	name:  "store: a write of a list keeps the earlier write of its key",
