@@ -121,7 +121,7 @@ func FollowFiltered[T any](cache *store.Cache[T], keep func(T) bool, opts ...Opt
 	c.wake.L = &c.mu
 	c.bypass.Store(1) // until Synced
 	c.emptyRings()
-	c.follower = follower[T]{collection: c, filter: keep}
+	c.follower = follower[T]{collection: c, accepts: keep}
 	c.unfollow = cache.Follow(&c.follower)
 	return c
 }
@@ -285,10 +285,10 @@ type keyState[T any] struct {
 	// failures counts the failed attempts since the key was last acknowledged. err is the last
 	// error.
 	failures int32
-	// hastened is true if the key was handed out before backoffEnd, or if a server asked for the wait.
-	// It is then not handed out again before that time.
-	hastened bool
-	err      error
+	// fixed is true if no event may shorten the back-off (again): an event has done that once, or a
+	// server asked for the wait.
+	fixed bool
+	err   error
 	// backoffEnd is the end of the failed key's back-off, also if an event has brought the retry
 	// forward. It has no meaning without a failure.
 	backoffEnd time.Duration

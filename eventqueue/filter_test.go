@@ -201,7 +201,7 @@ func TestKeepIfNeverForgetsWhatAHandlerMayKnow(t *testing.T) {
 	assert.Equal(t, []string{"-2", "+3"}, words(collect(take(t, c))))
 }
 
-// A selected deletion of another object is no reason to forget the deletion of the first one.
+// A deletion that KeepIf chose of another object is no reason to forget the deletion of the first one.
 func TestKeepIfKeepsTheDeletionOfAnObjectThatWasHandedOver(t *testing.T) {
 	c := opened(t)
 	c.KeepIf(func(e Event[*thing]) bool { return e.Object.uid == "v" && e.Type == Deletion })

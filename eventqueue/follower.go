@@ -13,7 +13,7 @@ import (
 // follower turns the commits of a cache into events. The lock of the cache's writer guards it.
 type follower[T any] struct {
 	collection *Collection[T]
-	filter     func(T) bool // the predicate of FollowFiltered; nil keeps all objects
+	accepts    func(T) bool // the predicate of FollowFiltered; nil accepts all objects
 	listed     bool         // the first list is known
 }
 
@@ -77,7 +77,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	case f.collection.IsClosed():
 	case len(commit.Changes) > maxPart:
 		f.commitParts(*commit, keepIf, make([]arrival[T], 0, maxPart))
-	case keepIf != nil || f.filter != nil || len(commit.Changes) == 0:
+	case keepIf != nil || f.accepts != nil || len(commit.Changes) == 0:
 		f.passOn(f.appendEvents(nil, commit), keepIf, commit.Synced, buffered)
 	default:
 		// All collections without predicates share the events of the commit. Shared holds a pointer, because a
@@ -99,7 +99,7 @@ func (f *follower[T]) commitParts(commit store.Commit[T], keepIf *func(Event[T])
 	if len(commit.Changes) > maxPart {
 		part.Changes, part.Synced = commit.Changes[:maxPart], false
 		commit.Changes = commit.Changes[maxPart:]
-		defer f.commitParts(commit, keepIf, memory) // also if the predicate of KeepIf ends the goroutine
+		defer f.commitParts(commit, keepIf, memory) // also if keepIf ends the goroutine
 	}
 	f.passOn(f.appendEvents(memory[:0], &part), keepIf, part.Synced, atOnce)
 }
@@ -109,7 +109,7 @@ func (f *follower[T]) commitParts(commit store.Commit[T], keepIf *func(Event[T])
 func (f *follower[T]) appendEvents(all []arrival[T], commit *store.Commit[T]) []arrival[T] {
 	came := now()
 	for i := range commit.Changes {
-		change, ok := f.see(&commit.Changes[i], commit.Origin)
+		change, ok := f.asAccepted(&commit.Changes[i], commit.Origin)
 		if !ok {
 			continue
 		}
@@ -138,12 +138,12 @@ func (f *follower[T]) passOn(all []arrival[T], keepIf *func(Event[T]) bool, sync
 	becameSynced := synced && !f.listed
 	f.listed = f.listed || becameSynced
 	if keepIf != nil {
-		defer f.bufferOrQueue(all, becameSynced, by) // also if the predicate ends the goroutine
+		defer f.bufferOrQueue(all, becameSynced, by) // also if keepIf ends the goroutine
 		for i := range all {
 			if c.IsClosed() {
-				return // the predicate may close the collection
+				return // keepIf may close the collection
 			}
-			f.selectOne(&all[i].record, *keepIf)
+			f.markKeptApart(&all[i].record, *keepIf)
 		}
 		return
 	}
@@ -244,48 +244,48 @@ func (b *buffer[T]) take() (first *arrival[T]) {
 	return first
 }
 
-// see translates a change for a consumer that sees only the objects that the predicate keeps. It
-// returns false if the change concerns no such object.
-func (f *follower[T]) see(c *store.Change[T], origin Origin) (seen store.Change[T], ok bool) {
+// asAccepted returns a change as a consumer sees it that knows only the objects that FollowFiltered
+// accepts. It returns false if the change concerns no such object.
+func (f *follower[T]) asAccepted(c *store.Change[T], origin Origin) (seen store.Change[T], ok bool) {
 	seen = *c
 	switch {
-	case f.filter == nil:
+	case f.accepts == nil:
 		return seen, true
 	case c.Type == Addition:
-		return seen, f.keeps(c.Key, c.Object)
+		return seen, f.accepted(c.Key, c.Object)
 	case c.Type == Deletion:
-		return seen, f.keeps(c.Key, c.Prior)
+		return seen, f.accepted(c.Key, c.Prior)
 	}
-	is := f.keeps(c.Key, c.Object)
+	is := f.accepted(c.Key, c.Object)
 	was := is
 	if origin != Resync {
-		was = f.keeps(c.Key, c.Prior)
+		was = f.accepted(c.Key, c.Prior)
 	}
 	switch {
 	case is && !was:
 		var none T
 		seen.Type, seen.Prior = Addition, none
 	case was && !is:
-		// The object's new state does not match the predicate, so the subscriber gets the prior
-		// state. If the change comes from a list, the cache may have missed states in between.
+		// The object's new state is not accepted, so the subscriber gets the prior state. If the change
+		// comes from a list, the cache may have missed states in between.
 		seen.Type, seen.Object, seen.FinalStateKnown = Deletion, c.Prior, origin != List
 	}
 	return seen, is || was
 }
 
-// keeps runs the predicate of FollowFiltered.
-func (f *follower[T]) keeps(key store.Key, object T) (kept bool) {
-	defer f.collection.catch(key, &kept)
-	return f.filter(object)
+// accepted asks the predicate of FollowFiltered about an object.
+func (f *follower[T]) accepted(key store.Key, object T) (ok bool) {
+	defer f.collection.catch(key, &ok)
+	return f.accepts(object)
 }
 
-// selectOne asks the predicate of KeepIf about an event.
-func (f *follower[T]) selectOne(r *record[T], keepIf func(Event[T]) bool) {
-	defer f.collection.catch(r.Key, &r.selected)
-	r.selected = keepIf(r.Event)
+// markKeptApart asks the predicate of KeepIf about an event.
+func (f *follower[T]) markKeptApart(r *record[T], keepIf func(Event[T]) bool) {
+	defer f.collection.catch(r.Key, &r.keptApart)
+	r.keptApart = keepIf(r.Event)
 }
 
-// catch recovers a panic of a predicate, counts it, and sets the result of the predicate to false.
+// catch recovers a panic of either predicate, counts it, and sets its result to false.
 // Call it by defer, without a lock.
 func (c *Collection[T]) catch(key store.Key, result *bool) {
 	if value := recover(); value != nil {

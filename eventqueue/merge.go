@@ -97,10 +97,10 @@ func mergeNext[T any](policy Compaction, waiting []record[T], next record[T]) (e
 	if policy == KeepAll {
 		return append(waiting, next), 0
 	}
-	// A selected event ends the merging before it, so only the events behind the last one can merge:
-	// the time of mergeNext does not grow with the number of selected events.
+	// An event that is kept apart ends the merging before it, so only the events behind the last one can
+	// merge: the time of mergeNext does not grow with the number of events that are kept apart.
 	begin := len(waiting)
-	for begin > 0 && !waiting[begin-1].selected {
+	for begin > 0 && !waiting[begin-1].keptApart {
 		begin--
 	}
 	if len(waiting)-begin > mostMerged { // they came under KeepAll
@@ -142,7 +142,7 @@ func mergeInto[T any](waiting []record[T], begin int, next record[T]) (events []
 // result and the number of events: 0 if they cancel each other, 1, or 2 if both must stay.
 func merge[T any](earlier, later *record[T]) (merged record[T], n int) {
 	switch {
-	case earlier.selected:
+	case earlier.keptApart:
 		return merged, 2
 	case earlier.Type == Deletion:
 		if later.Type != Addition || earlier.delivered || earlier.uid == "" || earlier.uid != later.uid {
@@ -156,7 +156,7 @@ func merge[T any](earlier, later *record[T]) (merged record[T], n int) {
 		}
 		return merged, 1
 	case later.Type == Deletion:
-		if earlier.Type == Addition && !earlier.tried && !later.tried && !earlier.Initial && !later.selected {
+		if earlier.Type == Addition && !earlier.tried && !later.tried && !earlier.Initial && !later.keptApart {
 			return merged, 0 // no handler ever knew of the object
 		}
 		return inherit(later, earlier), 1
@@ -180,11 +180,12 @@ func inherit[T any](e, earlier *record[T]) record[T] {
 
 // trim keeps only the newest of the deletions of objects that were never acknowledged, and returns
 // the number that it dropped. Otherwise a handler that always fails on an object that is always
-// re-created would fill memory. It looks behind begin; selected events stay and count for nothing.
+// re-created would fill memory. It looks behind begin; events that are kept apart stay and count for
+// nothing.
 func trim[T any](events []record[T], begin int) (kept []record[T], dropped int) {
 	newer := false
 	for i := len(events) - 1; i >= begin; i-- {
-		if events[i].Type != Deletion || events[i].PriorKnown || events[i].selected {
+		if events[i].Type != Deletion || events[i].PriorKnown || events[i].keptApart {
 			continue
 		}
 		if newer {

@@ -215,7 +215,7 @@ func (k *keyState[T]) backsOff() bool { return k.failures > 0 && k.out == nil &&
 // mayHasten reports whether an event may make a key ready before its time. An event shortens each
 // back-off only once: without that bound, an object that changes all the time, perhaps by the failing
 // handler itself, would be retried without any back-off.
-func (k *keyState[T]) mayHasten() bool { return !k.backsOff() || !k.hastened }
+func (k *keyState[T]) mayHasten() bool { return !k.backsOff() || !k.fixed }
 
 // delayLocked makes a key wait until it is due, unless it is ready or due earlier.
 func (c *Collection[T]) delayLocked(k *keyState[T], due time.Duration) {

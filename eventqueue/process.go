@@ -86,10 +86,10 @@ func (c *Collection[T]) worker(ctx context.Context, running *sync.WaitGroup, in 
 	return work
 }
 
-// handle calls fn. After a failure it reports it, for which failure sets the back-off, and then gives the
-// queue back. After a success, the end of the loop's body in runBody acknowledges the queue. Reporting and
-// giving back are deferred, in reverse order below, because fn and report may end the goroutine by
-// runtime.Goexit.
+// handle calls fn. After a failure it reports a [HandlerError], for which describe chooses the back-off that
+// Fail then uses, and gives the queue back. After a success, the end of the loop's body in runBody
+// acknowledges the queue. Reporting and giving back are deferred, in reverse order below, because fn and
+// report may end the goroutine by runtime.Goexit.
 func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	var err error
 	defer func() {
@@ -111,7 +111,7 @@ func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T
 			into = new(error) // report cannot make the failure retryable
 		}
 		q.try(into, func() error {
-			report(ctx, q.failure(err))
+			report(ctx, q.describe(err))
 			return err
 		})
 	}()
@@ -138,7 +138,7 @@ func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
 		if err := fn(q.events[q.acknowledged].handOver()); err != nil {
 			if IsPermanent(err) {
 				q.acknowledged++
-				q.each = gaveUpOne
+				q.each = gaveUpEvent
 			}
 			return err
 		}
@@ -153,7 +153,7 @@ type progress uint8
 const (
 	notBegun progress = iota
 	begun
-	gaveUpOne // Each ended with a Permanent error and acknowledged that event
+	gaveUpEvent // Each ended with a Permanent error and acknowledged that event
 )
 
 // try calls fn and stores its error. A panic of fn is an error, and so is runtime.Goexit, which still
@@ -171,9 +171,9 @@ func (q *Queue[T]) try(err *error, fn func() error) {
 	returned = true
 }
 
-// failure describes a failure for the report. It sets the back-off that Fail will use, so that the
-// report names the true one.
-func (q *Queue[T]) failure(err error) *HandlerError {
+// describe returns a failure for the report. It sets the back-off that Fail will use, so that the report
+// names the true one.
+func (q *Queue[T]) describe(err error) *HandlerError {
 	failure := &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err}
 	if IsPermanent(err) {
 		return failure
@@ -192,7 +192,7 @@ func (q *Queue[T]) failure(err error) *HandlerError {
 // acknowledged.
 func (q *Queue[T]) resourceVersion() string {
 	first := min(int(q.acknowledged), len(q.events)-1)
-	if q.each == gaveUpOne {
+	if q.each == gaveUpEvent {
 		first = int(q.acknowledged) - 1 // the event that Each failed on
 	}
 	object, ok := any(q.events[first].Object).(interface{ GetResourceVersion() string })

@@ -92,9 +92,9 @@ type record[T any] struct {
 	// event may be one that was merged into this one. The handler may have acted on the object.
 	tried bool
 
-	// selected is true if the predicate of KeepIf selected the event. The collection merges it into
-	// no later event.
-	selected bool
+	// keptApart is true if the predicate of KeepIf chose the event: it is handed over by itself. The
+	// collection merges it into no later event.
+	keptApart bool
 
 	// delivered is true if this very event was handed over and not acknowledged.
 	delivered bool
@@ -117,7 +117,7 @@ func (r *record[T]) wasRead() bool { return atomic.LoadUint32(&r.read) != 0 }
 
 // waitingAgain returns the event in the form in which it waits after its queue came back.
 func (r *record[T]) waitingAgain(handedOver bool) record[T] {
-	return record[T]{Event: r.Event, uid: r.uid, selected: r.selected, tried: r.tried || handedOver, delivered: r.delivered || handedOver}
+	return record[T]{Event: r.Event, uid: r.uid, keptApart: r.keptApart, tried: r.tried || handedOver, delivered: r.delivered || handedOver}
 }
 
 // live reports whether an event is news. Events of a first list or of a resync are not live and can

@@ -14,7 +14,7 @@ import (
 // the collection is closed. Otherwise it returns the cause of ctx once ctx has ended.
 func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 	q := new(Queue[T])
-	if err := c.take(ctx, q, endWakesNone); err != nil {
+	if err := c.take(ctx, q, false); err != nil {
 		return nil, err
 	}
 	return q, nil
@@ -62,8 +62,9 @@ const (
 func (c *Collection[T]) deliverAll(ctx context.Context, in memory) iter.Seq[*Queue[T]] {
 	return func(yield func(*Queue[T]) bool) {
 		defer context.AfterFunc(ctx, c.wakeAll)()
+		const watched = true
 		q := new(Queue[T])
-		for c.take(ctx, q, endWakesAll) == nil && q.runBody(yield) {
+		for c.take(ctx, q, watched) == nil && q.runBody(yield) {
 			if in == oneQueue {
 				*q = Queue[T]{} // settled: the collection does not know it any more
 			} else {
@@ -92,18 +93,11 @@ func (q *Queue[T]) runBody(yield func(*Queue[T]) bool) (more bool) {
 	return more
 }
 
-// atEnd says whether the end of a consumer's context already calls wakeAll.
-type atEnd bool
-
-const (
-	endWakesNone atEnd = false // takeLocked arranges it before the consumer sleeps
-	endWakesAll  atEnd = true
-)
-
-// take waits for a queue and fills an empty one.
-func (c *Collection[T]) take(ctx context.Context, q *Queue[T], end atEnd) error {
+// take waits for a queue and fills an empty one. watched says that ctx already has an AfterFunc that
+// calls wakeAll, so that its end wakes the consumer.
+func (c *Collection[T]) take(ctx context.Context, q *Queue[T], watched bool) error {
 	c.lockAndQueue()
-	err := c.takeLocked(ctx, q, end)
+	err := c.takeLocked(ctx, q, watched)
 	c.mu.Unlock()
 	if err == nil && c.observer != nil {
 		c.observer(TakeInfo{
@@ -113,9 +107,9 @@ func (c *Collection[T]) take(ctx context.Context, q *Queue[T], end atEnd) error 
 	return err
 }
 
-// takeLocked yields before it sleeps, and watches the end of ctx only then, because an AfterFunc needs
-// memory.
-func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], end atEnd) error {
+// takeLocked is take. It yields before it sleeps, and registers the AfterFunc of a ctx without one only
+// then, because that needs memory.
+func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], watched bool) error {
 	for yielded := false; ; c.queueBufferedLocked() {
 		if c.IsClosed() {
 			return ErrClosed
@@ -132,8 +126,8 @@ func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], end atEnd) 
 		case !yielded:
 			yielded = true
 			c.yieldLocked()
-		case end == endWakesNone:
-			end = endWakesAll
+		case !watched:
+			watched = true
 			c.mu.Unlock()
 			defer context.AfterFunc(ctx, c.wakeAll)()
 			c.mu.Lock()
@@ -188,7 +182,7 @@ func (c *Collection[T]) handOutLocked(k *keyState[T], q *Queue[T]) {
 	if k.failures > 0 {
 		c.counters.Retries++
 		q.backoffEnd = k.backoffEnd
-		k.hastened = k.hastened || now() < k.backoffEnd
+		k.fixed = k.fixed || now() < k.backoffEnd
 	}
 	c.counters.Waiting--
 	c.counters.InFlight++
@@ -262,7 +256,7 @@ const (
 	released way = iota
 	acknowledged
 	failed
-	gaveUp // after a Permanent error
+	gaveUp // after a Permanent error: see progress for one of Each
 )
 
 // settle takes a queue back from a consumer. Only the first call for a queue counts.
@@ -289,9 +283,10 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 	if o.panicked {
 		c.counters.Panics++
 	}
-	// Each may have completed all events. Then nothing waits again, and even a failure acknowledges the
-	// queue.
-	again := o.how == released || o.how == failed || o.how == gaveUp && q.each == gaveUpOne
+	// If a Permanent error gives up the queue, nothing of it waits again; but if it ended Each, it gave up
+	// that event alone, and the later ones come again. Each may have completed all events: then nothing
+	// waits again, and even a failure acknowledges the queue.
+	again := o.how == released || o.how == failed || o.how == gaveUp && q.each == gaveUpEvent
 	if rest := q.events[q.acknowledged:]; again && len(rest) > 0 {
 		c.waitAgainLocked(k, q, rest)
 	} else {
@@ -299,7 +294,7 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 	}
 	k.out = nil // only now: a merge must not make the collection forget the key
 	if o.how == acknowledged || o.how == gaveUp {
-		k.failures, k.err, k.backoffEnd, k.hastened = 0, nil, 0, false
+		k.failures, k.err, k.backoffEnd, k.fixed = 0, nil, 0, false
 	}
 	if q.initial {
 		if o.how == released && k.waits() {
@@ -332,8 +327,7 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 
 // backOffLocked makes a key wait after a failure. An event that came during the failed attempt does
 // not shorten the wait: the handler may have caused it. If [AddAfter] delayed the key during the
-// attempt, the key is ready at the earlier of the two times; while the back-off was hastened already, only the
-// back-off counts.
+// attempt, the key is ready at the earlier of the two times; but if the back-off is fixed, only that counts.
 func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
 	k.failures++
 	k.err = o.err
@@ -341,13 +335,13 @@ func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
 		if o.wait == 0 {
 			o.wait = max(c.backoff.delay(int(k.failures)), o.least)
 		}
-		k.backoffEnd, k.hastened = now()+o.wait, false
-	} else { // the attempt was hastened, and the end stays
+		k.backoffEnd, k.fixed = now()+o.wait, false
+	} else { // an event brought the attempt forward, and the end stays
 		k.backoffEnd = max(k.backoffEnd, now()+o.least)
 	}
-	k.hastened = k.hastened || o.least > 0 // the server does not want a request earlier
+	k.fixed = k.fixed || o.least > 0 // the server does not want a request earlier
 	k.unlink()
-	if k.hastened {
+	if k.fixed {
 		c.delayed.remove(k)
 	}
 	c.delayLocked(k, k.backoffEnd)

@@ -250,14 +250,14 @@ var mutants = []mutant{{
 }, {
 	name:  "eventqueue: events hasten a failed key again and again",
 	file:  "eventqueue/order.go",
-	text:  "return !k.backsOff() || !k.hastened",
+	text:  "return !k.backsOff() || !k.fixed",
 	with:  "return true",
 	tests: []string{"./eventqueue"},
 }, {
 	name:  "eventqueue: an event during a failed attempt ends its back-off",
 	file:  "eventqueue/take.go",
-	text:  "	k.unlink()\n	if k.hastened {",
-	with:  "	if k.hastened {",
+	text:  "	k.unlink()\n	if k.fixed {",
+	with:  "	if k.fixed {",
 	tests: []string{"./eventqueue"},
 }, {
 	name:  "eventqueue: a key that was delayed first waits since the end of the delay",
@@ -772,7 +772,7 @@ var mutants = []mutant{{
 }, {
 	name:  "eventqueue: an event shortens the wait that a server asked for",
 	file:  "eventqueue/take.go",
-	text:  "k.hastened = k.hastened || o.least > 0",
+	text:  "k.fixed = k.fixed || o.least > 0",
 	with:  "_ = o.least",
 	tests: []string{"./eventqueue"},
 }, {
