@@ -28,10 +28,13 @@ type run[T Object] struct {
 	cancelWatch context.CancelCauseFunc
 	pending     []stream.Item[T] // received items that are not handled yet
 	items       []stream.Item[T] // the items of the last input: changes, or a single item of any kind
-	batch       store.Batch[T]   // of items; empty between commits
-	batching    bool             // the store is a BatchStore
-	alarm       *time.Timer      // fires at due
-	due         time.Time        // zero after alarm fired
+	// batch gathers the writes of items for one commit, and is empty between commits. For a Cache it is its
+	// watchBatch. batching is false for a plain Store, whose adapter of package decorate takes one item at a
+	// time.
+	batch    store.Batch[T]
+	batching bool
+	alarm    *time.Timer // fires at due
+	due      time.Time   // zero after alarm fired
 	// rejections bounds the rate of reported rejections: a server may send thousands of undecodable
 	// objects a second. State still has the last rejection.
 	rejections flowcontrol.PassiveRateLimiter
@@ -104,6 +107,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	case protocol.Wait:
 		return r.wait(ctx, a)
 	case protocol.Delay:
+		// A watch, or a probe and a watch, follows; but between two polls the reflector is in step.
 		if r.protocol.Polling() {
 			r.enterWatching()
 		} else {

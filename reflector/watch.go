@@ -99,7 +99,7 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 			r.pending = items
 		}
 	}
-	return protocol.Input{}
+	return protocol.Input{} // loop does not pass it on, as ctx has ended
 }
 
 // saysOnlyThatConnectionBroke reports whether items come from the client and not from the server: a Resource

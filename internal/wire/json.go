@@ -15,7 +15,7 @@ type jsonEvents struct {
 	value   value
 	lines   bool
 	scanned int  // bytes without an end of a line
-	closed  bool // the last of them, except for whitespace, closes an object
+	closed  bool // the last of the scanned bytes that is no space is a }
 }
 
 func (c *jsonEvents) cut(b []byte) (Frame, int, bool, error) {
@@ -41,6 +41,8 @@ func (c *jsonEvents) cut(b []byte) (Frame, int, bool, error) {
 			if c.scanned = len(b); !c.closed {
 				return Frame{}, 0, false, nil
 			}
+			// The event may be complete although its newline has not come, and must not wait for it. Only
+			// the brackets tell.
 		}
 	}
 	n := c.value.end(b)

@@ -25,17 +25,17 @@ type gate struct {
 	// withoutManagedFields is that of the Reader.
 	withoutManagedFields bool
 
-	kept     []store.Key            // keys of filtered objects, until filter returns them
-	newest   string                 // the version of the last filtered object
+	removed  []store.Key            // keys of the objects that filter removed from batches, until it returns them
+	newest   string                 // the version of the last one
 	returned time.Time              // when filter last returned keys
-	met      map[store.Key]struct{} // the objects that remain in the batch
+	passed   map[store.Key]struct{} // the objects that remain in the batch
 }
 
 const (
-	// filter combines at most about mostKept filtered objects into one item. It returns fewer after
-	// longKept, so that the reflector notices progress of a slow server.
-	mostKept = 512
-	longKept = 100 * time.Millisecond
+	// filter combines at most about mostRemoved objects into one item. It returns fewer after
+	// longestWait, so that the reflector notices progress of a slow server.
+	mostRemoved = 512
+	longestWait = 100 * time.Millisecond
 )
 
 // shut ends the filtering: the decoders decode every later object.
@@ -54,9 +54,9 @@ func (g *gate) filter(format wire.Format, batch *wire.Batch, now time.Time) (key
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holds == nil {
-		g.met = nil
+		g.passed = nil
 	} else if batch != nil {
-		clear(g.met)
+		clear(g.passed)
 		left := 0
 		for i := range batch.Frames {
 			frame := &batch.Frames[i]
@@ -75,16 +75,16 @@ func (g *gate) filter(format wire.Format, batch *wire.Batch, now time.Time) (key
 		batch.Frames = batch.Frames[:left]
 	}
 	follows := batch == nil || len(batch.Frames) > 0
-	if n := len(g.kept); n == 0 || !follows && n < mostKept && now.Sub(g.returned) < longKept {
+	if n := len(g.removed); n == 0 || !follows && n < mostRemoved && now.Sub(g.returned) < longestWait {
 		return nil, ""
 	}
-	keys = g.kept
-	g.kept, g.returned = nil, now
+	keys = g.removed
+	g.removed, g.returned = nil, now
 	return keys, g.newest
 }
 
 // ask reports whether the store holds the object of a frame, and records it. It returns false for
-// plain if the object of the frame is unclear; then filter must keep all later frames.
+// plain if the object of the frame is unclear; then all later frames must pass.
 func (g *gate) ask(format wire.Format, frame *wire.Frame) (held, plain bool) {
 	kind := watch.EventType(frame.Type)
 	switch kind {
@@ -106,19 +106,19 @@ func (g *gate) ask(format wire.Format, frame *wire.Frame) (held, plain bool) {
 		return false, false
 	}
 	frame.Hash = outline.Hash() // for the decoder, if the store has another content
-	if _, met := g.met[key]; kind == watch.Added && !met && g.holds(key, version, frame.Hash) {
+	if _, passed := g.passed[key]; kind == watch.Added && !passed && g.holds(key, version, frame.Hash) {
 		if from, _ := originOf(g.shards, format, frame.Object); from == inShard {
-			if g.kept == nil {
-				g.kept = make([]store.Key, 0, mostKept)
+			if g.removed == nil {
+				g.removed = make([]store.Key, 0, mostRemoved)
 			}
-			g.kept, g.newest = append(g.kept, key), version.ResourceVersion
+			g.removed, g.newest = append(g.removed, key), version.ResourceVersion
 			return true, true
 		}
 	}
-	if g.met == nil {
-		g.met = make(map[store.Key]struct{})
+	if g.passed == nil {
+		g.passed = make(map[store.Key]struct{})
 	}
-	g.met[key] = struct{}{}
+	g.passed[key] = struct{}{}
 	return false, true
 }
 

@@ -18,7 +18,8 @@ const (
 	// an error, and the key and version as far as they can be read.
 	Put Kind = iota + 1
 	// Delete is an object that was deleted: Write is for the store. If its last state cannot be
-	// decoded, Write has only the key and the version, and Err says why.
+	// decoded, Write has only the key and the version. Why is in Err, and not in Write.Err, with which the
+	// store would keep the object. The reflector does not report it: a deletion needs no last state.
 	Delete
 	// Unchanged are objects of a list, or of the beginning of a watch-list, that the store holds with
 	// the same content: Keys has their keys.

@@ -25,6 +25,7 @@ type part[R any] struct {
 	// beginning.
 	done    chan struct{}
 	dropped bool // close has dropped the frames; set before done is closed
+	full    bool // put adds no further batch
 }
 
 // isDone reports whether the result is complete.
@@ -94,19 +95,19 @@ func (l *pipeline[D, R]) add(batch *wire.Batch) *part[R] {
 // decodeNow decodes a batch on the caller's goroutine.
 func (l *pipeline[D, R]) decodeNow(batch *wire.Batch) *part[R] {
 	var none R
-	p := l.readyPart(none)
+	p := l.addResult(none)
 	l.decode(l.own, &p.result, batch)
 	batch.Release()
 	return p
 }
 
-// readyPart returns a part with a complete result. It closes the part before to further batches: their
-// events would precede the new part.
-func (l *pipeline[D, R]) readyPart(result R) *part[R] {
+// addResult is add for a result that is complete. No further batch joins the part before it, because its
+// events would come before the result.
+func (l *pipeline[D, R]) addResult(result R) *part[R] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.waiting); n > 0 {
-		l.waiting[n-1].size = partSize + 1 // also for events without an object, which have no size
+		l.waiting[n-1].full = true
 	}
 	return &part[R]{result: result}
 }
@@ -117,7 +118,7 @@ func (l *pipeline[D, R]) put(batch *wire.Batch) *part[R] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.waiting); n > 0 {
-		if last := l.waiting[n-1]; last.size+size <= partSize && len(last.batches) < partBatches {
+		if last := l.waiting[n-1]; !last.full && last.size+size <= partSize && len(last.batches) < partBatches {
 			last.batches = append(last.batches, batch)
 			last.size += size
 			return nil
@@ -129,7 +130,8 @@ func (l *pipeline[D, R]) put(batch *wire.Batch) *part[R] {
 }
 
 // surplus starts a helper if more parts wait than slack allows. It returns a part for the reader to decode
-// if the helpers cannot keep up, and nil otherwise.
+// if the helpers cannot keep up, and nil otherwise. Two parts may wait for each helper: one that it takes
+// while the reader decodes a part, and one that it takes while the reader cuts the next.
 func (l *pipeline[D, R]) surplus() *part[R] {
 	l.mu.Lock()
 	defer l.mu.Unlock()

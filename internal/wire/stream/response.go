@@ -115,9 +115,8 @@ func (a *Response) ReadAll(limit int) ([]byte, error) {
 // Fail wraps the error that ended the reading of the body.
 func (a *Response) Fail(head []byte, err error) error {
 	failure := &answer.ResponseError{Request: a.Request, ContentType: a.ContentType, Head: bytes.Clone(head), Err: err}
-	var cut *wire.Error
-	if errors.As(err, &cut) {
-		failure.Head, failure.Err = bytes.Clone(cut.Head), fmt.Errorf("%w at byte %d", cut.Err, cut.Offset)
+	if malformed, ok := errors.AsType[*wire.Error](err); ok {
+		failure.Head, failure.Err = bytes.Clone(malformed.Head), fmt.Errorf("%w at byte %d", malformed.Err, malformed.Offset)
 	}
 	return failure
 }

@@ -29,7 +29,7 @@ type Watch[T Object] struct {
 	// it until a goroutine takes it; so its result is complete only when its done is closed.
 	parts  chan *part[[]Item[T]]
 	cancel context.CancelFunc
-	cut    bool // a part was dropped, because ctx ended; of the goroutine that calls Next
+	gap    bool // a part was dropped, because ctx ended: later parts would leave a gap. Of the goroutine that calls Next
 	// err is the error that ended the watch; nil after an ordinary end, and after Next has
 	// returned it. It is set before parts is closed: read it after.
 	err error
@@ -70,7 +70,7 @@ func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, respon
 // Next implements [Items]. At the end it returns an item with the error that ended the watch, if
 // there is one.
 func (s *Watch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], error) {
-	if s.cut {
+	if s.gap {
 		return nil, io.EOF
 	}
 	var next *part[[]Item[T]]
@@ -89,8 +89,8 @@ func (s *Watch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], 
 				return nil, ctx.Err()
 			}
 		}
-		if next.dropped { // its events are missing, so a later part must not be handed out: the position would pass them
-			s.cut = true
+		if next.dropped { // a later part must not be handed out: the position would pass the events of this one
+			s.gap = true
 			return nil, io.EOF
 		}
 		return next.result, nil
@@ -138,7 +138,7 @@ func (s *Watch[T]) read(ctx context.Context) error {
 		// before the end.
 		if keys, version := s.gate.filter(format, batch, now); keys != nil {
 			held := Item[T]{Kind: Unchanged, Version: version, Keys: keys, Write: store.Write[T]{Type: store.Addition}}
-			if !s.send(ctx, decoding.readyPart([]Item[T]{held})) {
+			if !s.send(ctx, decoding.addResult([]Item[T]{held})) {
 				return ctx.Err()
 			}
 		}
