@@ -234,7 +234,7 @@ func (m *Manager) runWithin(ctx context.Context, informersEnd <-chan struct{}, f
 		err = m.lead(leading)
 	}
 	if err != nil || ctx.Err() == nil {
-		informersEnd = leading.Done() // the manager ends by itself, because something failed
+		informersEnd = lifecycle.Closed() // something failed, so the informers wait neither for ctx nor for an outer manager
 	}
 	stop() // the led members may have ended by themselves
 	err = errors.Join(err, m.end(others, informersEnd, finished), endServer())
@@ -422,12 +422,15 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 		m.logger.Error("member does not start", zap.String("member", p.name), zap.Error(p.refused))
 		return
 	}
-	of, running, work, finished := r.ctx, &r.running, p.member.Run, func() {}
+	parent := r.ctx
+	group := &r.running
+	work := p.member.Run
+	finished := func() {}
 	switch member := p.member.(type) {
 	case *Manager:
 		r.running.Add(1)
 		finished = sync.OnceFunc(r.running.Done)
-		running = &r.lasting
+		group = &r.lasting
 		work = func(ctx context.Context) error {
 			last, end := context.WithCancel(r.last)
 			defer end()
@@ -435,12 +438,12 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 			return member.runWithin(ctx, last.Done(), finished)
 		}
 	case endsLast:
-		of, running = r.last, &r.lasting
+		parent, group = r.last, &r.lasting
 	}
 	var ctx context.Context
-	ctx, p.cancel = context.WithCancel(of)
+	ctx, p.cancel = context.WithCancel(parent)
 	p.ended, p.err = false, nil
-	running.Go(func() {
+	group.Go(func() {
 		defer finished()
 		err := work(ctx)
 		stopped := ctx.Err() != nil // by the manager, so that work which is left is no failure

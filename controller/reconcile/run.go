@@ -264,15 +264,15 @@ func (r *run) note(c *call, err error) (during []trigger) {
 
 // failed logs a failure of the reconcile function and calls the user's error handler.
 func (r *run) failed(ctx context.Context, err error) {
-	of, ok := errors.AsType[*eventqueue.HandlerError](err)
+	handlerErr, ok := errors.AsType[*eventqueue.HandlerError](err)
 	if !ok {
 		return
 	}
 	if len(r.sources) > 0 {
-		of.ResourceVersion = versionOf(r.sources[0].object(of.Key)).resourceVersion
+		handlerErr.ResourceVersion = versionOf(r.sources[0].object(handlerErr.Key)).resourceVersion
 	}
-	c := &call{Context: ctx, run: r, key: of.Key}
-	failure.Report(c, r.logger.With(zap.String("reconciler", r.name)), "reconcile failed", of, r.errorHandler)
+	c := &call{Context: ctx, run: r, key: handlerErr.Key}
+	failure.Report(c, r.logger.With(zap.String("reconciler", r.name)), "reconcile failed", handlerErr, r.errorHandler)
 }
 
 // stateLocked returns the state of a key, and creates it if necessary.
