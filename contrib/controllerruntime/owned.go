@@ -77,7 +77,7 @@ func (s *OwnedSelectors) Remove(selector labels.Selector) {
 
 // WaitForSync waits until the caches that run hold the objects of all selectors. It does not wait for
 // selectors that are removed meanwhile, or for caches that stop. When ctx ends, it returns an error that
-// names a selector without a list and wraps the cause.
+// names a selector without a list, and wraps an informer.SyncError with the last failure and the cause.
 func (s *OwnedSelectors) WaitForSync(ctx context.Context) error {
 	s.mu.Lock()
 	var all []*source
@@ -90,7 +90,9 @@ func (s *OwnedSelectors) WaitForSync(ctx context.Context) error {
 		case <-p.informer.Informer().Synced():
 		case <-p.over:
 		case <-ctx.Done():
-			return fmt.Errorf("the owned objects of %q are not listed: %w", p.selector, context.Cause(ctx))
+			if err := p.informer.Informer().WaitForSync(ctx); err != nil { // it knows why
+				return fmt.Errorf("the owned objects of %q are not listed: %w", p.selector, err)
+			}
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -163,7 +164,7 @@ func TestSelectorWithoutAListShowsObjectsAsBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := secretServer(t)
 		var selectors OwnedSelectors
-		c := startedWith(t, byReference(Reference{Owned: mine, Selectors: &selectors}), server.Config(), cache.Options{})
+		c := startedWith(t, byReference(Reference{Owned: mine, Selectors: &selectors}), server.Config(), cache.Options{DefaultWatchErrorHandler: silent})
 		events := follow(t, c)
 		assert.Len(t, received(events), 4)
 		server.Inject(reflectortest.Answer(403).On("list", "secrets")) // the watches that are open go on
@@ -176,6 +177,7 @@ func TestSelectorWithoutAListShowsObjectsAsBefore(t *testing.T) {
 		defer cancel()
 		err := selectors.WaitForSync(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.True(t, apierrors.IsForbidden(err), "it says why: %v", err)
 		assert.ErrorContains(t, err, "app=theirs")
 		assert.Equal(t, "2", token(t, c, "a", "other"))
 	})
