@@ -364,7 +364,7 @@ func TestInformerThatEndedWithAnErrorIsMadeAgain(t *testing.T) {
 func TestInformerThatGoexitEndedIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
-		f := begin(t, server, WithInformerOptions(informer.WithErrorHandler(func(context.Context, error) {
+		f := begin(t, server.Config(), WithInformerOptions(informer.WithErrorHandler(func(context.Context, error) {
 			runtime.Goexit() // as FailNow of a test does
 		})))
 		w := &world{T: t, server: server, fleet: f}
@@ -403,6 +403,25 @@ func TestCatchUpSaysWhetherTheCacheIsCurrent(t *testing.T) {
 		assert.ErrorIs(t, wanted.CatchUp(ctx, time.Now()), context.DeadlineExceeded, "nothing was read yet")
 		w.server.ClearFaults()
 		assert.NoError(t, wanted.CatchUp(t.Context(), time.Now()))
+	})
+}
+
+func TestCatchUpGoesOnWhenAnotherVersionIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1beta1", "v1")
+		w.serve("v1", false)
+		_, wanted, _ := w.follow(someWidget)
+		w.serve("v1", true)
+		stalled := w.server.Inject(reflectortest.Stall(nil).On("list", "widgets"))
+		caughtUp := make(chan error, 1)
+		go func() { caughtUp <- wanted.CatchUp(t.Context(), time.Now()) }()
+		synctest.Wait()
+		require.NotZero(t, stalled.Hits(), "it asks the server")
+		stalled.Remove()
+		w.serve("v1beta1", false)
+		assert.NoError(t, <-caughtUp)
+		assert.NoError(t, wanted.Ready())
 	})
 }
 

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,17 +56,22 @@ func newWorld(t *testing.T, opts ...reflectortest.Option) *world {
 	return newWorldOf(t, reflectortest.Start(t, append([]reflectortest.Option{reflectortest.WithCustomResourceDefinitions()}, opts...)...))
 }
 
-// newWorldOf is newWorld of a server, which may have faults before the fleet sends its first request.
-func newWorldOf(t *testing.T, server *reflectortest.Server) *world {
+// newWorldOf is newWorld of a server, which may have faults before the fleet sends its first request. The
+// requests go through wraps.
+func newWorldOf(t *testing.T, server *reflectortest.Server, wraps ...transport.WrapperFunc) *world {
 	t.Helper()
+	config := server.Config()
+	for _, wrap := range wraps {
+		config.Wrap(wrap)
+	}
 	core, logs := observer.New(zap.InfoLevel)
-	return &world{T: t, server: server, logs: logs, fleet: begin(t, server, WithLogger(zap.New(core)))}
+	return &world{T: t, server: server, logs: logs, fleet: begin(t, config, WithLogger(zap.New(core)))}
 }
 
 // begin runs a fleet until the test ends.
-func begin(t *testing.T, server *reflectortest.Server, opts ...Option) *Fleet {
+func begin(t *testing.T, config *rest.Config, opts ...Option) *Fleet {
 	t.Helper()
-	f, err := New(server.Config(), opts...)
+	f, err := New(config, opts...)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

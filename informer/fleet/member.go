@@ -40,7 +40,8 @@ const (
 	NoNamespaces Reason = "NoNamespaces"
 	// Refused means that the definition says that the kind is served, but the server answers 404.
 	Refused Reason = "Refused"
-	// Unread means that the kind is served again, or in another version, and has not been listed yet.
+	// Unread means that nothing keeps the cache up to date yet: the kind is served again, or in another
+	// version, and has not been listed since.
 	Unread Reason = "Unread"
 )
 
@@ -140,10 +141,10 @@ type member struct {
 
 	mu       sync.Mutex
 	working  resolution         // with which Run works; guarded by mu
-	cancel   context.CancelFunc // ends the reflector; nil without one. Guarded by mu
+	cancel   context.CancelFunc // ends the reflector; nil without one, and once it was called. Guarded by mu
 	source   source             // the reflector; nil if the kind is not served. Guarded by mu
 	ended    chan struct{}      // closed when source ends; guarded by mu
-	unread   *NotServedError    // until source has brought the cache up to date; nil if nothing was read before. Guarded by mu
+	unread   *NotServedError    // while no reflector keeps a filled cache up to date; nil unless Run runs. Guarded by mu
 	dropped  bool               // the objects are known to be deleted; guarded by mu
 	since    time.Time          // since when there is no reflector; guarded by mu
 	failed   error              // why Run has ended by itself; guarded by mu
@@ -163,13 +164,14 @@ const (
 func (m *member) Run(ctx context.Context) error {
 	m.mu.Lock()
 	m.failed = nil
+	m.outdateLocked()
 	m.mu.Unlock()
 	err := feed.ErrAbandoned // remains if a function of the program calls runtime.Goexit
 	defer func() {
 		m.mu.Lock()
 		m.failed = err
 		m.mu.Unlock()
-		m.leaveSource(nil)
+		m.leaveSource(nil, false)
 	}()
 	err = m.followKind(ctx)
 	return err
@@ -191,12 +193,14 @@ func (m *member) followKind(ctx context.Context) error {
 			m.wait(ctx, 0, to)
 			continue
 		}
-		err := m.follow(ctx, to)
+		read, err := m.follow(ctx, to)
+		if read {
+			pause = firstPause
+		}
 		if !errors.Is(err, reflector.ErrNotServed) {
 			if err != nil {
 				return err
 			}
-			pause = firstPause
 			continue // ctx has ended, or the resolution has changed
 		}
 		m.enter(resolution{kind: to.kind, problem: &NotServedError{Kind: m.identity.kind, Reason: Refused, Detail: "the server answers 404 although the kind is defined"}})
@@ -229,8 +233,8 @@ func (m *member) dropDeleted() error {
 	return nil
 }
 
-// follow runs a reflector until ctx ends or the resolution changes.
-func (m *member) follow(ctx context.Context, to resolution) error {
+// follow runs a reflector until ctx ends or the resolution changes, and reports whether it has read the kind.
+func (m *member) follow(ctx context.Context, to resolution) (read bool, err error) {
 	held := current
 	switch {
 	case !m.hasFilled:
@@ -243,36 +247,34 @@ func (m *member) follow(ctx context.Context, to resolution) error {
 	}
 	from, err := m.reflect(to, held)
 	if err != nil {
-		return err
+		return false, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	from.OnChange(func() { m.note(from) })
 	ended := make(chan struct{})
 	m.mu.Lock()
 	m.source, m.ended, m.cancel, m.dropped = from, ended, cancel, false
-	if m.hasFilled {
-		m.unread = &NotServedError{Kind: m.identity.kind, Reason: Unread, Detail: "it is served, but has not been read since"}
-	}
 	m.mu.Unlock()
 	m.announce()
 	defer close(ended)
-	defer m.leaveSource(from)
+	defer func() { m.leaveSource(from, ctx.Err() == nil) }()
 	if m.takeRecheck() && !m.definitions.resolve(m.identity, m.filled).same(to) {
-		return nil // it changed before there was something to cancel
+		return false, nil // it changed before there was something to cancel
 	}
-	err = from.Run(ctx)
-	if lifecycle.IsClosed(from.Synced()) { // else the cache is as it was
+	err = from.Run(within)
+	read = lifecycle.IsClosed(from.Synced())
+	if read { // else the cache is as it was
 		m.filled, m.hasFilled = to, true
 	}
-	return err
+	return read, err
 }
 
 // note records what the state of a reflector says, after each of its changes.
 func (m *member) note(from source) {
 	if lifecycle.IsClosed(from.Synced()) {
 		m.mu.Lock()
-		if m.source == from {
+		if m.source == from && m.cancel != nil {
 			m.unread = nil
 		}
 		m.mu.Unlock()
@@ -281,15 +283,29 @@ func (m *member) note(from source) {
 	m.announce()
 }
 
-// leaveSource records that a reflector has ended.
-func (m *member) leaveSource(from source) {
+// outdateLocked records that nothing keeps the cache up to date until a reflector has read the kind again.
+// Without that, the state between two reflectors would have no error, and a reader of the cache would take
+// objects for current that may be deleted.
+func (m *member) outdateLocked() {
+	if m.synced.IsSet() && m.unread == nil { // else there are no objects
+		m.unread = &NotServedError{Kind: m.identity.kind, Reason: Unread, Detail: "its objects have not been read again yet"}
+	}
+}
+
+// leaveSource records that a reflector has ended, and whether Run goes on.
+func (m *member) leaveSource(from source, goesOn bool) {
 	m.mu.Lock()
 	if from != nil {
 		if state := from.State(); state.LastErr != nil {
 			m.lastErr, m.lastTime = state.LastErr, state.LastErrTime
 		}
 	}
-	m.source, m.cancel, m.unread, m.since = nil, nil, nil, time.Now()
+	m.source, m.cancel, m.since = nil, nil, time.Now()
+	if goesOn {
+		m.outdateLocked()
+	} else {
+		m.unread = nil
+	}
 	m.mu.Unlock()
 	m.announce()
 }
@@ -364,6 +380,8 @@ func (m *member) recheck() {
 	defer m.mu.Unlock()
 	if m.cancel != nil && !to.same(m.working) {
 		m.cancel()
+		m.cancel = nil
+		m.outdateLocked()
 	}
 }
 
@@ -417,6 +435,8 @@ func (m *member) stateLocked() reflector.State {
 		s.Err = m.failed
 	case m.working.problem != nil:
 		s.Err = m.working.problem
+	case m.unread != nil:
+		s.Err = m.unread
 	}
 	return s
 }

@@ -1,13 +1,9 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"io"
-	"net/http"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +14,10 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestKindThatIsWantedBeforeItExistsCostsNoRequest(t *testing.T) {
@@ -124,6 +121,38 @@ func TestDefinitionThatIsMadeAgainMayHaveAnotherScope(t *testing.T) {
 		assert.Zero(t, namespaced.Cache().Len())
 		assert.ErrorContains(t, namespaced.Ready(), "NoNamespaces")
 	})
+}
+
+// A watch from the version of the cache would mix the objects of two definitions.
+func TestDefinitionThatIsMadeAgainIsListed(t *testing.T) {
+	for name, broken := range map[string]bool{"while the definitions are watched": false, "while their watch is broken": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Namespaced", "v1")
+				w.create("web")
+				_, wanted, _ := w.follow(widget)
+				if broken {
+					w.server.Inject(reflectortest.Answer(500).On("list", "customresourcedefinitions"))
+					w.server.Inject(reflectortest.Answer(500).On("watch", "customresourcedefinitions"))
+					<-time.After(15 * time.Minute) // a watch ends after ten
+				}
+				w.server.ForgetRequests()
+				w.undefine()
+				w.define("Namespaced", "v1")
+				w.create("db")
+				if broken {
+					<-time.After(time.Minute) // the kind is watched again as if its definition were the same
+					w.server.ForgetRequests()
+				}
+				w.server.ClearFaults()
+				<-time.After(time.Minute)
+				require.NoError(t, wanted.Ready())
+				assert.Equal(t, 1, wanted.Cache().Len())
+				assert.NotEmpty(t, w.server.Requests(reflectortest.ForResource("widgets"), reflectortest.Param("sendInitialEvents", "true")))
+			})
+		})
+	}
 }
 
 // The problem is the same before and after, but the objects are not.
@@ -300,6 +329,28 @@ func TestWithoutPermissionForDefinitionsDiscoveryIsAsked(t *testing.T) {
 	})
 }
 
+// Discovery does not say under which definition objects were read: it may have been made again meanwhile.
+func TestObjectsReadByDiscoveryAreListedWhenTheirDefinitionIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
+		for _, verb := range []string{"list", "watch"} {
+			server.Inject(reflectortest.Answer(403).On(verb, "customresourcedefinitions"))
+		}
+		w := newWorldOf(t, server)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner, _, seen := w.follow(widget)
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		assert.Equal(t, "[+web]", seen.take())
+		server.ForgetRequests()
+		server.ClearFaults()
+		<-time.After(2 * time.Minute)
+		require.NoError(t, owner.Ready())
+		assert.Equal(t, "[]", seen.take(), "it is the same object")
+		assert.NotEmpty(t, server.Requests(reflectortest.ForResource("widgets"), reflectortest.Param("sendInitialEvents", "true")))
+	})
+}
+
 // A list is allowed and a watch is not: definitions are then listed once a minute, and discovery asked.
 func TestPermissionMayEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -377,76 +428,6 @@ func TestAggregatedAPIThatIsDownForAnHour(t *testing.T) {
 	})
 }
 
-// hiding answers discovery without a group as long as it is true.
-type hiding struct {
-	group string
-	now   atomic.Bool
-	next  http.RoundTripper
-}
-
-func (h *hiding) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := h.next.RoundTrip(request)
-	if err != nil || !h.now.Load() || request.URL.Path != "/apis" {
-		return response, err
-	}
-	defer response.Body.Close()
-	var list apidiscovery.APIGroupDiscoveryList
-	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
-		return nil, err
-	}
-	list.Items = slices.DeleteFunc(list.Items, func(g apidiscovery.APIGroupDiscovery) bool { return g.Name == h.group })
-	body, err := json.Marshal(list)
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	response.Header.Del("Content-Length")
-	return response, err
-}
-
-// A server names the kinds of an aggregated API some time after it says that the API works.
-func TestDiscoveryThatLagsBehindAnAPIService(t *testing.T) {
-	for name, hidden := range map[string]time.Duration{"shortly": 12 * time.Second, "for ever": 100 * time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions(),
-					reflectortest.WithResource(reflectortest.Resource{Group: "metrics.example.com", Version: "v1", Kind: "Reading", Plural: "readings", Namespaced: true}))
-				lag := &hiding{group: "metrics.example.com"}
-				lag.now.Store(true)
-				config := server.Config()
-				config.Wrap(func(next http.RoundTripper) http.RoundTripper { lag.next = next; return lag })
-				f, err := New(config)
-				require.NoError(t, err)
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- f.Run(ctx) }()
-				defer func() {
-					cancel()
-					assert.NoError(t, <-ended)
-				}()
-				w := &world{T: t, server: server, fleet: f}
-				reading := schema.GroupVersionKind{Group: "metrics.example.com", Version: "v1", Kind: "Reading"}
-				owner, _ := w.want(reading)
-				<-time.After(time.Minute)
-				assert.ErrorContains(t, owner.Ready(), "(NotInstalled)")
-
-				server.ForgetRequests()
-				service := bare(serviceKind, "", "v1.metrics.example.com")
-				service.Object["spec"] = map[string]any{"group": "metrics.example.com", "version": "v1", "service": map[string]any{"name": "metrics", "namespace": "a"}}
-				service.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True"}}}
-				require.NoError(t, server.Create(service))
-				<-time.After(min(hidden, time.Hour))
-				lag.now.Store(hidden > time.Hour)
-				<-time.After(time.Hour)
-				asked := server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" })
-				assert.LessOrEqual(t, len(asked), 8, "it is asked again for half a minute, and not for ever")
-				if hidden > time.Hour {
-					assert.ErrorContains(t, owner.Ready(), "(NotInstalled)")
-				} else {
-					require.NoError(t, owner.Ready())
-				}
-			})
-		})
-	}
-}
-
 func TestDiscoveryThatFailsDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
@@ -515,6 +496,67 @@ func TestKindThatIsServedAgainIsNotReadyBeforeItIsRead(t *testing.T) {
 	})
 }
 
+// A reader of the cache, and a reconciler, tell from the state whether the objects may be outdated. Between two
+// reflectors they may be, also in the moment after the one has ended and before the other begins.
+func TestStateOfAFilledCacheThatNothingFollowsNamesAProblem(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"kind is served again": func(w *world) {
+			w.serve("v1", false)
+			<-time.After(settle)
+			w.serve("v1", true)
+		},
+		"definition is made again": func(w *world) {
+			w.undefine()
+			w.define("Namespaced", "v1")
+		},
+		"server answers 404": func(w *world) {
+			w.server.Inject(reflectortest.Answer(404).On("watch", "widgets").Times(1))
+			<-time.After(15 * time.Minute) // a watch ends after ten
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{T: t, server: reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())}
+				var mu sync.Mutex
+				var states []reflector.State // guarded by mu
+				record := func(m *member) {
+					announced := m.onChange
+					m.onChange = func() {
+						if m.synced.IsSet() {
+							mu.Lock()
+							states = append(states, m.State())
+							mu.Unlock()
+						}
+						announced()
+					}
+				}
+				core, _ := observer.New(zap.InfoLevel)
+				var first sync.Once
+				w.fleet = begin(t, w.server.Config(), WithLogger(zap.New(core, zap.Hooks(func(entry zapcore.Entry) error {
+					if entry.Message == "kind is served" { // on the goroutine of the member, before its first reflector
+						first.Do(func() { record(w.fleet.all()[0]) })
+					}
+					return nil
+				}))))
+				w.define("Namespaced", "v1")
+				w.create("web")
+				owner, _ := w.want(widget)
+				require.NoError(t, owner.WaitForSync(t.Context()))
+				change(w)
+				<-time.After(time.Minute)
+				require.NoError(t, owner.Ready())
+				mu.Lock()
+				defer mu.Unlock()
+				stopped := slices.DeleteFunc(states, func(s reflector.State) bool { return s.Phase != reflector.Stopped })
+				assert.NotEmpty(t, stopped)
+				for _, state := range stopped {
+					assert.ErrorIs(t, state.Err, reflector.ErrNotServed)
+				}
+			})
+		})
+	}
+}
+
 func TestKindThatIsDefinedButRefusedIsAskedForSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, reflectortest.WithResource(reflectortest.Resource{Group: "metrics.example.com", Version: "v1", Kind: "Reading", Plural: "readings", Namespaced: true}))
@@ -524,9 +566,50 @@ func TestKindThatIsDefinedButRefusedIsAskedForSeldom(t *testing.T) {
 		owner, _ := w.want(reading)
 		<-time.After(time.Hour)
 		assert.ErrorContains(t, owner.Ready(), "(Refused)")
-		assert.Less(t, w.requests("readings"), 130)
+		assert.InDelta(t, 3600/lastPause.Seconds(), w.requests("readings"), 10)
 		assert.Equal(t, []string{"kind is served <nil>", "kind is not served Refused"}, w.lines())
 		w.server.ClearFaults()
 		require.NoError(t, owner.WaitForSync(t.Context()))
+	})
+}
+
+// Each 404 is a reason to ask discovery, which must not be asked more often than once a minute then.
+func TestWithoutPermissionForDefinitionsARefusedKindIsAskedForOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions(), reflectortest.WithResource(readings))
+		server.Inject(reflectortest.Answer(404).On("watch", "readings"))
+		server.Inject(reflectortest.Answer(403).On("", "apiservices"))
+		w := newWorldOf(t, server)
+		w.want(reading)
+		<-time.After(time.Hour)
+		assert.InDelta(t, 60, w.requests("readings"), 2)
+	})
+}
+
+// The server answers 404 for a moment while it restarts, and has done so for long before.
+func TestRefusedKindThatWasReadMeanwhileIsAskedForSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, reflectortest.WithResource(readings))
+		w.server.Inject(reflectortest.Answer(404).On("watch", "readings"))
+		owner, _ := w.want(reading)
+		<-time.After(time.Hour)
+		w.server.ClearFaults()
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		w.server.Inject(reflectortest.Answer(404).On("watch", "readings").Times(2))
+		<-time.After(15 * time.Minute) // a watch ends after ten
+		require.NoError(t, owner.Ready())
+		var at []time.Time
+		for _, r := range w.server.Requests(reflectortest.ForResource("readings")) {
+			if r.Time.After(time.Now().Add(-15 * time.Minute)) {
+				at = append(at, r.Time)
+			}
+		}
+		require.GreaterOrEqual(t, len(at), 3)
+		assert.Less(t, at[2].Sub(at[0]), settle)
+		w.server.Inject(reflectortest.Answer(404).On("watch", "readings"))
+		<-time.After(15 * time.Minute)
+		w.server.ForgetRequests()
+		<-time.After(time.Hour)
+		assert.Less(t, w.requests("readings"), 130, "and seldom if it goes on")
 	})
 }

@@ -454,14 +454,14 @@ var mutants = []mutant{{
 }, {
 	name:  "fleet: a list that failed counts as read",
 	file:  "informer/fleet/member.go",
-	text:  "\tif lifecycle.IsClosed(from.Synced()) { // else",
-	with:  "\tif true { // else",
+	text:  "\tif read { // else",
+	with:  "\tif read || !read { // else",
 	tests: []string{"./informer/fleet"},
 }, {
 	name:  "fleet: a kind is ready before it is read",
 	file:  "informer/fleet/member.go",
-	text:  "\tif m.hasFilled {\n\t\tm.unread",
-	with:  "\tif false {\n\t\tm.unread",
+	text:  "\tif m.synced.IsSet() && m.unread == nil {",
+	with:  "\tif false {",
 	tests: []string{"./informer/fleet"},
 }, {
 	name:  "fleet: an informer outlives its owners",
@@ -493,6 +493,48 @@ var mutants = []mutant{{
 	text:  "\t\t\tif !m.definitions.resolve(m.identity, m.filled).same(than) {",
 	with:  "\t\t\tif true {",
 	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: between two reflectors the last objects count as current",
+	file:  "informer/fleet/member.go",
+	text:  "\tcase m.unread != nil:\n\t\ts.Err = m.unread\n",
+	with:  "",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: the reflector counts although the kind has changed",
+	file:  "informer/fleet/member.go",
+	text:  "\t\tm.cancel = nil\n\t\tm.outdateLocked()\n",
+	with:  "",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: a kind that was read keeps the pause of earlier refusals",
+	file:  "informer/fleet/member.go",
+	text:  "if read {\n\t\t\tpause",
+	with:  "if read && false {\n\t\t\tpause",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: objects of another definition are resumed",
+	file:  "informer/fleet/member.go",
+	text:  "case m.filled.uid != to.uid:\n\t\theld = ofOtherDefinition",
+	with:  "case m.filled.uid != to.uid:",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: an API that does not answer discovery defines no kind",
+	file:  "informer/fleet/definitions.go",
+	text:  "case of == nil && d.isFailedLocked(kind):",
+	with:  "case of == nil && false:",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "feed: a part that fails leaves the others running",
+	file:  "internal/feed/reflectors.go",
+	text:  "one.Scope, err))\n\t\t\t\tr.cancel()",
+	with:  "one.Scope, err))",
+	tests: []string{"./internal/feed"},
+}, {
+	name:  "feed: a watch that ends at once counts",
+	file:  "internal/feed/source.go",
+	text:  "if now.Sub(s.began) < shortWatch {",
+	with:  "if false {",
+	tests: []string{"./internal/feed"},
 }, {
 	name:  "reconcile: objects of a kind that is not served are reconciled",
 	file:  "controller/reconcile/pause.go",

@@ -1,0 +1,216 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// resourceOf is what discovery says of a resource of the kind Widget.
+func resourceOf(plural string, verbs ...string) apidiscovery.APIResourceDiscovery {
+	return apidiscovery.APIResourceDiscovery{
+		Resource: plural, ResponseKind: &metav1.GroupVersionKind{Kind: "Widget"}, Scope: apidiscovery.ScopeNamespace, Verbs: verbs,
+	}
+}
+
+func TestOfTwoResourcesOfAKindTheFirstThatCanBeWatchedCounts(t *testing.T) {
+	reviews, widgets, others := resourceOf("widgetreviews", "create"), resourceOf("widgets", "get", "list", "watch"), resourceOf("others", "list", "watch")
+	for _, order := range [][]apidiscovery.APIResourceDiscovery{
+		{widgets}, {reviews, widgets}, {widgets, reviews}, {widgets, others}, {reviews, widgets, others},
+	} {
+		group := apidiscovery.APIGroupDiscovery{Versions: []apidiscovery.APIVersionDiscovery{{Version: "v1", Resources: order}}}
+		group.Name = "example.com"
+		all := map[schema.GroupKind]*discovered{}
+		addGroup(&group, all, nil)
+		found := all[someWidget.GroupKind()]
+		if assert.NotNil(t, found) {
+			assert.Equal(t, []string{"v1"}, found.versions)
+			assert.Equal(t, discoveredResource{plural: "widgets", namespaced: true, watchable: true}, found.resource["v1"])
+		}
+	}
+}
+
+// readings are an aggregated API.
+var (
+	readings = reflectortest.Resource{Group: "metrics.example.com", Version: "v1", Kind: "Reading", Plural: "readings", Namespaced: true}
+	reading  = schema.GroupVersionKind{Group: "metrics.example.com", Version: "v1", Kind: "Reading"}
+)
+
+// readingsService is the APIService of the readings, which work.
+func readingsService() *object {
+	service := bare(serviceKind, "", "v1.metrics.example.com")
+	service.Object["spec"] = map[string]any{"group": "metrics.example.com", "version": "v1", "service": map[string]any{"name": "metrics", "namespace": "a"}}
+	service.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True"}}}
+	return service
+}
+
+// discoveryOf edits what discovery says of the readings while it is on.
+type discoveryOf struct {
+	on   atomic.Bool
+	edit func(*apidiscovery.APIGroupDiscovery)
+	next http.RoundTripper
+}
+
+func (d *discoveryOf) wrap(next http.RoundTripper) http.RoundTripper {
+	d.next = next
+	return d
+}
+
+func (d *discoveryOf) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := d.next.RoundTrip(request)
+	if err != nil || !d.on.Load() || request.URL.Path != "/apis" {
+		return response, err
+	}
+	defer response.Body.Close()
+	var list apidiscovery.APIGroupDiscoveryList
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		return nil, err
+	}
+	for n := range list.Items {
+		if list.Items[n].Name == readings.Group {
+			d.edit(&list.Items[n])
+		}
+	}
+	body, err := json.Marshal(list)
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	response.Header.Del("Content-Length")
+	return response, err
+}
+
+// A server names the kinds of an aggregated API some time after it says that the API works.
+func TestDiscoveryThatLagsBehindAnAPIService(t *testing.T) {
+	for name, hidden := range map[string]time.Duration{"shortly": 12 * time.Second, "for ever": 100 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lag := &discoveryOf{edit: func(g *apidiscovery.APIGroupDiscovery) { g.Versions = nil }}
+				lag.on.Store(true)
+				server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions(), reflectortest.WithResource(readings))
+				w := newWorldOf(t, server, lag.wrap)
+				owner, _ := w.want(reading)
+				<-time.After(time.Minute)
+				assert.ErrorContains(t, owner.Ready(), "(NotInstalled)")
+
+				server.ForgetRequests()
+				require.NoError(t, server.Create(readingsService()))
+				<-time.After(min(hidden, time.Hour))
+				lag.on.Store(hidden > time.Hour)
+				<-time.After(time.Hour)
+				asked := server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" })
+				assert.LessOrEqual(t, len(asked), 8, "it is asked again for half a minute, and not for ever")
+				if hidden > time.Hour {
+					assert.ErrorContains(t, owner.Ready(), "(NotInstalled)")
+				} else {
+					require.NoError(t, owner.Ready())
+				}
+			})
+		})
+	}
+}
+
+// An API whose server is down is named in discovery as stale, without its kinds.
+func TestKindOfAnAPIThatDoesNotAnswerDiscoveryIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := &discoveryOf{edit: func(g *apidiscovery.APIGroupDiscovery) {
+			g.Versions = []apidiscovery.APIVersionDiscovery{{Version: "v1", Freshness: apidiscovery.DiscoveryFreshnessStale}}
+		}}
+		down.on.Store(true)
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions(), reflectortest.WithResource(readings))
+		w := newWorldOf(t, server, down.wrap)
+		v2, other := reading, reading
+		v2.Version, other.Group = "v2", "example.com"
+		some := schema.GroupVersionKind{Group: reading.Group, Kind: reading.Kind}
+		for kind, reason := range map[schema.GroupVersionKind]string{reading: "(Unavailable)", some: "(Unavailable)", v2: "(NotInstalled)", other: "(NotInstalled)"} {
+			owner, _, _ := w.follow(kind)
+			assert.ErrorContains(t, owner.Ready(), reason, kind)
+		}
+		down.on.Store(false)
+		owner, _, seen := w.follow(reading)
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		require.NoError(t, server.Create(bare(reading, "a", "cpu")))
+		<-time.After(settle)
+		assert.Equal(t, "[+cpu]", seen.take())
+
+		down.on.Store(true)
+		require.NoError(t, server.Create(readingsService())) // so discovery is asked
+		<-time.After(time.Hour)
+		require.NoError(t, owner.Ready(), "what was known stays")
+		assert.Equal(t, "[]", seen.take())
+	})
+}
+
+func TestDiscoveryIsAskedWhenAnAPIServiceChangesInWhatMatters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, reflectortest.WithResource(readings))
+		w.follow(reading)
+		service := readingsService()
+		require.NoError(t, w.server.Create(service))
+		for _, one := range []struct {
+			change string
+			makes  func()
+			asked  bool
+		}{
+			{"an annotation", func() { service.SetAnnotations(map[string]string{"a": "b"}) }, false},
+			{"it does not work", func() { setAvailable(t, service, "False") }, true},
+			{"it works", func() { setAvailable(t, service, "True") }, true},
+			{"it is a local one", func() { unstructured.RemoveNestedField(service.Object, "spec", "service") }, true},
+			{"it is a local one still", func() { service.SetAnnotations(map[string]string{"a": "c"}) }, false},
+		} {
+			<-time.After(time.Minute)
+			w.server.ForgetRequests()
+			one.makes()
+			service.SetResourceVersion("")
+			require.NoError(t, w.server.Update(service))
+			<-time.After(time.Minute)
+			asked := w.server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" })
+			assert.Equal(t, one.asked, len(asked) > 0, one.change)
+		}
+	})
+}
+
+// It says other things when the program may not watch definitions: those kinds are then among its own.
+func TestDiscoveryIsAskedWhenThePermissionForDefinitionsEndsAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.follow(widget)
+		w.follow(podKind)
+		asked := func(within time.Duration) []reflectortest.Request {
+			w.server.ForgetRequests()
+			<-time.After(within)
+			return w.server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" })
+		}
+		assert.Empty(t, asked(time.Hour))
+		w.want(schema.GroupVersionKind{Version: "v1", Kind: "Node"})
+		assert.Empty(t, asked(time.Hour), "it is known")
+		for _, verb := range []string{"list", "watch"} {
+			w.server.Inject(reflectortest.Answer(403).On(verb, "customresourcedefinitions"))
+		}
+		requests := asked(15 * time.Minute) // a watch ends after ten
+		require.Len(t, requests, 1)
+		refused := w.logs.FilterMessageSnippet("definitions cannot be watched").All()
+		require.Len(t, refused, 1)
+		assert.WithinDuration(t, refused[0].Time, requests[0].Time, settle)
+		assert.Empty(t, asked(time.Hour), "all wanted kinds are served")
+		w.server.ClearFaults()
+		assert.Len(t, asked(2*time.Minute), 1)
+		assert.Empty(t, asked(time.Hour))
+	})
+}
+
+func setAvailable(t *testing.T, service *object, status string) {
+	t.Helper()
+	require.NoError(t, unstructured.SetNestedSlice(service.Object, []any{map[string]any{"type": "Available", "status": status}}, "status", "conditions"))
+}
