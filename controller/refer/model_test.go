@@ -28,7 +28,8 @@ func TestRandomReferences(t *testing.T) {
 	for seed := range *histories {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &history{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 1)), refs: map[string][]string{}, served: map[string]bool{}}
+				lag := fleet.WithLag(time.Duration(seed%2) * fleet.DefaultLag)
+				h := &history{world: newWorld(t, lag), random: rand.New(rand.NewPCG(seed, 1)), refs: map[string][]string{}, served: map[string]bool{}}
 				h.play(80)
 			})
 		})

@@ -38,7 +38,7 @@ func New[T any](name string, primary *informer.Informer[T], kinds *fleet.Fleet, 
 	if fn != nil {
 		within = func(ctx context.Context, key store.Key, object T) (result reconcile.Result, err error) {
 			if s := r.current.Load(); s != nil {
-				c := s.begin(key)
+				c := s.begin(key, reflect.ValueOf(&object).Elem().IsZero())
 				ctx = context.WithValue(ctx, callKey{}, c)
 				err = eventqueue.ErrAbandoned // if fn panics or calls runtime.Goexit
 				defer func() { c.end(err) }()
@@ -158,7 +158,7 @@ func refer[T reflector.Object](ctx context.Context, ref reference, selector labe
 		return nil, nil, err
 	}
 	problem = problemOf(followed)
-	c.of.show(w, problem)
+	c.of.saw(w, problem)
 	return followed.(*fleet.Wanted[T]), problem, nil
 }
 
@@ -168,11 +168,15 @@ func formOf[T any](kind schema.GroupVersionKind) form {
 
 // attach makes the fleet run the informer of a watch, and follows its objects. Each informer has an owner
 // of its own, so that one that is left cannot end another one's interest in the same kind.
-func attach[T reflector.Object](s *references, w *watch) (attached, error) {
+func attach[T reflector.Object](s *references, w *watch) (made attached, err error) {
 	owner := s.kinds.NewOwner(context.Background(), "reconciler "+s.name)
+	defer func() {
+		if made.owner == nil { // also if an observer of the fleet's informers panics
+			owner.Leave()
+		}
+	}()
 	wanted, err := fleet.Want[T](owner, w.kind, fleet.Selection{})
 	if err != nil {
-		owner.Leave()
 		return attached{}, err // it names the kind
 	}
 	subscription := wanted.Handle(informer.HandlerFunc[T](func(ctx context.Context, event eventqueue.Event[T]) error {

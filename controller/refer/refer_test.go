@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
 )
 
 func TestKeyIsReconciledWhenWhatItNamesChanges(t *testing.T) {
@@ -193,7 +194,8 @@ func TestCleanupRefersUntilItSucceeds(t *testing.T) {
 		})
 		w.begin()
 		w.unbundle("one")
-		<-time.After(time.Hour) // the back-off is five minutes
+		<-time.After(time.Hour)                                                         // the back-off is five minutes
+		w.reconciler.current.Load().leave(store.Key{Namespace: "bundles", Name: "one"}) // its queue may be slower than the first call
 		began := time.Now()
 		w.remove("Widget", "web")
 		assert.Equal(t, "one", <-done)
@@ -223,6 +225,46 @@ func TestReferencesEndWhenAnObjectLeavesWithoutACall(t *testing.T) {
 		s.mu.Lock()
 		s.has = has
 		s.mu.Unlock()
+	})
+}
+
+// An object that stops matching the selector exists, so no call follows that could end what the last one referred to.
+func TestReferencesOfAFailedCallEndWhenItsObjectStoppedMatchingMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		mine := labels.SelectorFromSet(labels.Set{"mine": "yes"})
+		clientset, err := kubernetes.NewForConfig(w.server.Config())
+		require.NoError(t, err)
+		selected := informer.New(clientset.CoreV1().ConfigMaps("bundles"), informer.WithReflector(reflector.WithLabelSelector(mine)))
+		ctx, cancel := context.WithCancel(t.Context())
+		running := make(chan error, 1)
+		go func() { running <- selected.Run(ctx) }()
+		defer func() {
+			cancel()
+			require.NoError(t, <-running)
+		}()
+		one := bundle("one")
+		one.Labels = map[string]string{"mine": "yes"}
+		require.NoError(t, w.server.Create(one))
+		referred, goOn := make(chan struct{}), make(chan struct{})
+		w.reconciler = New("bundles", selected, w.kinds, func(ctx context.Context, _ store.Key, bundle *corev1.ConfigMap) (reconcile.Result, error) {
+			assert.NotNil(t, bundle)
+			look(ctx, "Widget/web")
+			close(referred)
+			<-goOn
+			return reconcile.Result{}, errOnPurpose
+		})
+		w.begin()
+		<-referred
+		w.bundle("one") // without the label
+		wait()
+		close(goOn)
+		<-time.After(time.Hour) // longer than the back-off
+		pairs, watches := w.index()
+		assert.Empty(t, pairs)
+		assert.Empty(t, watches)
+		assert.Zero(t, w.primaries())
+		w.stop()
 	})
 }
 
@@ -290,9 +332,9 @@ func TestConditionThatComesBackIsNotMissed(t *testing.T) {
 	w := &watch{form: formOf[*object](kindOf("Widget")), named: map[store.Key]keys{{Name: "web"}: {{Name: "one"}: {}}}, look: make(chan struct{}, 1)}
 	s := newReferences(nil, "test")
 	assert.Empty(t, s.note(w, attached{}, ""))
-	s.show(w, nil)
+	s.saw(w, nil)
 	assert.Empty(t, w.look)
-	s.show(w, &fleet.NotServedError{Reason: fleet.NoVersion})
+	s.saw(w, &fleet.NotServedError{Reason: fleet.NoVersion})
 	assert.Len(t, w.look, 1)
 	assert.Equal(t, []store.Key{{Name: "one"}}, s.note(w, attached{}, ""))
 	assert.Empty(t, s.note(w, attached{}, ""), "once")
@@ -347,6 +389,95 @@ func TestInformerThatEndsIsReplaced(t *testing.T) {
 	})
 }
 
+// Get takes no lock that a handler holds, not even one of the kind that Get reads.
+func TestGetMayBeCalledInAHandlerOfTheSameKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Widget")
+		w.put("Widget", "web", "1")
+		w.bundle("one", "Widget/web")
+		contexts, saw := make(chan context.Context), make(chan string)
+		w.reconciler = New("bundles", w.bundles, w.kinds, func(ctx context.Context, _ store.Key, bundle *corev1.ConfigMap) (reconcile.Result, error) {
+			contexts <- ctx
+			assert.Equal(t, "[a/web:1]", <-saw)
+			return reconcile.Result{}, nil
+		})
+		owner := w.kinds.NewOwner(t.Context(), "test")
+		widgets, err := fleet.Want[*object](owner, kindOf("Widget"), fleet.Selection{})
+		require.NoError(t, err)
+		w.begin()
+		widgets.Handle(informer.HandlerFunc[*object](func(context.Context, eventqueue.Event[*object]) error {
+			saw <- look(<-contexts, "Widget/web")
+			return nil
+		}))
+		wait()
+		go func() { // the initial addition is news of the reference
+			for ctx := range contexts {
+				saw <- look(ctx, "Widget/web")
+			}
+		}()
+		w.stop()
+		close(contexts)
+	})
+}
+
+func TestRunLeavesWhatACallRefersToAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, fleet.WithLag(0))
+		w.bundle("one")
+		calling := make(chan struct{})
+		w.reconciler = New("bundles", w.bundles, w.kinds, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
+			close(calling)
+			<-ctx.Done()
+			look(ctx, "Widget/web")
+			assert.True(t, w.isWanted("Widget"))
+			return reconcile.Result{}, ctx.Err()
+		}, reconcile.WithDrainTimeout(0))
+		w.begin()
+		<-calling
+		w.stop()
+		wait()
+		assert.False(t, w.isWanted("Widget"))
+		assert.Nil(t, w.reconciler.current.Load())
+	})
+}
+
+// One key leaves a kind while another one comes to it: the other one's reference is in the watch whose events count.
+func TestKeysThatComeAndGoAtTheSameTimeShareAWatch(t *testing.T) {
+	kinds, err := fleet.New(reflectortest.Start(t).Config())
+	require.NoError(t, err)
+	s := newReferences(kinds, "test")
+	s.has = func(store.Key) bool { return true }
+	s.enqueue = func(store.Key) {}
+	done := make(chan struct{})
+	close(done)
+	attach := func(*watch) (attached, error) {
+		return attached{owner: kinds.NewOwner(context.Background(), "test"), informer: &listing{make(chan struct{})}, done: done}, nil
+	}
+	ref := reference{form: formOf[*object](kindOf("Widget")), key: store.Key{Name: "web"}}
+	var running sync.WaitGroup
+	for n := range 8 {
+		key := store.Key{Name: fmt.Sprint(n)}
+		running.Go(func() {
+			for range 200 {
+				c := s.begin(key, false)
+				w, _, err := c.refer(ref, nil, attach)
+				assert.NoError(t, err)
+				c.end(nil)
+				s.mu.Lock()
+				assert.Same(t, w, s.watches[ref.form])
+				assert.Contains(t, w.named[ref.key], key)
+				s.mu.Unlock()
+				s.begin(key, false).end(nil) // refers to nothing
+			}
+		})
+	}
+	running.Wait()
+	assert.Empty(t, s.watches)
+	assert.Empty(t, s.primaries)
+	s.follows.Wait()
+}
+
 func TestContextsThatAreNotOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, err := Get[*object](t.Context(), kindOf("Widget"), store.Key{Name: "web"})
@@ -387,6 +518,41 @@ func TestPanicLeavesNothing(t *testing.T) {
 		w.take()
 		pairs, _ = w.index()
 		assert.Equal(t, []string{"one Gadget/web"}, pairs)
+	})
+}
+
+// observer panics when something subscribes to an informer, as one does that registers a metric twice.
+type observer struct{ panics atomic.Bool }
+
+func (*observer) Handling(ctx context.Context, _ informer.Handling) (context.Context, func(error)) {
+	return ctx, nil
+}
+
+func (o *observer) Queues(string, string) func(eventqueue.TakeInfo) {
+	if o.panics.Load() {
+		panic("on purpose")
+	}
+	return nil
+}
+
+func TestPanicWhileACallSubscribesFailsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		subscribers := &observer{}
+		subscribers.panics.Store(true)
+		w := newWorld(t, fleet.WithLag(0), fleet.WithInformerOptions(informer.WithObserver(subscribers)))
+		var failures atomic.Int64
+		w.reconciler = New("bundles", w.bundles, w.kinds, w.reconcile, reconcile.WithErrorHandler(func(_ context.Context, err error) {
+			assert.ErrorAs(t, err, new(*eventqueue.PanicError))
+			failures.Add(1)
+		}))
+		w.begin()
+		w.bundle("one", "Widget/web")
+		assert.Empty(t, w.take())
+		assert.NotZero(t, failures.Load())
+		assert.False(t, w.isWanted("Widget"), "nobody subscribed")
+		subscribers.panics.Store(false)
+		w.bundle("one", "Widget/web", "Gadget/web")
+		assert.Equal(t, "one: !NotInstalled !NotInstalled", w.last())
 	})
 }
 

@@ -22,8 +22,8 @@ import (
 
 // form tells informers apart: all references to a kind, in one type of object, share one.
 type form struct {
-	kind schema.GroupVersionKind
-	of   reflect.Type
+	kind   schema.GroupVersionKind
+	object reflect.Type
 }
 
 // reference is to an object, or to those of a selection.
@@ -63,12 +63,16 @@ type references struct {
 type primary struct {
 	refers map[reference]struct{}
 	call   *call // the running one, or nil
+	// cleaning is true if the last call was for a missing object and failed: it is repeated, and its
+	// references last until it succeeds.
+	cleaning bool
 }
 
 // call is one call of the reconcile function.
 type call struct {
 	of   *references
 	key  store.Key
+	gone bool                   // there is no object: the call cleans up
 	refs map[reference]struct{} // that this call made
 	over bool
 }
@@ -82,8 +86,8 @@ type watch struct {
 	selected map[string]map[string]*selection // by namespace and by the text of the selector
 	count    int                              // references of all keys
 	attached
-	// condition is that of the informer when its referrers were queued last. differs is true if a call
-	// has seen another one since.
+	// condition is that of the informer when the keys that refer to it were queued last. differs is true if
+	// a call has seen another one since, so that they are due once more.
 	condition string
 	differs   bool
 
@@ -128,8 +132,8 @@ func (s *references) close() {
 }
 
 // begin begins a call. There is one at a time for a key.
-func (s *references) begin(key store.Key) *call {
-	c := &call{of: s, key: key, refs: map[reference]struct{}{}}
+func (s *references) begin(key store.Key, gone bool) *call {
+	c := &call{of: s, key: key, gone: gone, refs: map[reference]struct{}{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.primaries[key]
@@ -142,29 +146,33 @@ func (s *references) begin(key store.Key) *call {
 }
 
 // end ends a call. The look at the primary cache comes before another goroutine can see that the call is
-// over: if the object is deleted later, its event comes later, and leave finds no call.
+// over: if the object leaves later, its event comes later, and leave finds no call.
 func (c *call) end(err error) {
 	s := c.of
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.primaries[c.key]
 	c.over, p.call = true, nil
+	repeated := err != nil && !eventqueue.IsPermanent(err)
 	keep := c.refs
 	switch {
-	case !s.has(c.key) && (err == nil || eventqueue.IsPermanent(err)): // no further call
+	case !s.has(c.key) && !(c.gone && repeated):
+		// The object left during the call, or its cleanup is done. No call need follow, as when the object
+		// only stopped matching the selector of the primary informer. A cleanup refers for itself.
 		keep = nil
 	case err != nil:
 		keep = p.refers
 	}
+	p.cleaning = c.gone && repeated
 	s.keepLocked(c.key, p, keep)
 }
 
 // leave ends the references of a key whose object left the primary informer, because a call need not follow.
-// A running call decides at its end.
+// A running call decides at its end. A cleanup may have begun and failed before leave hears of the deletion.
 func (s *references) leave(key store.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.primaries[key]; p != nil && p.call == nil && !s.has(key) {
+	if p := s.primaries[key]; p != nil && p.call == nil && !p.cleaning && !s.has(key) {
 		s.keepLocked(key, p, nil)
 	}
 }
@@ -182,34 +190,39 @@ func (s *references) keepLocked(key store.Key, p *primary, keep map[reference]st
 	}
 }
 
-// refer registers a reference, and returns its watch. The first reference of a form makes one, without a
-// lock: if another call was quicker, its watch counts.
+// refer registers a reference, and returns its watch and the informer that the watch has now. The first
+// reference of a form makes the watch. No lock is held meanwhile: attach calls the fleet, and code of the user,
+// which may panic. If another call was quicker, the watch of that one counts.
 func (c *call) refer(ref reference, selector labels.Selector, attach func(*watch) (attached, error)) (*watch, followed, error) {
-	s := c.of
-	var made *watch
-	defer func() {
-		if made != nil { // it was not needed
-			made.detach()
-		}
-	}()
-	s.mu.Lock()
-	defer s.mu.Unlock() // runs before detach
-	w := s.watches[ref.form]
-	if w == nil && !c.over {
-		s.mu.Unlock()
-		var err error
-		made, err = newWatch(ref.form, attach)
-		s.mu.Lock()
-		if err != nil {
-			return nil, nil, err
-		}
-		w = s.watches[ref.form]
+	if w, from, err := c.register(ref, selector, nil); w != nil || err != nil {
+		return w, from, err
 	}
+	made, err := newWatch(ref.form, attach)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, from, err := c.register(ref, selector, made)
+	if w != made {
+		made.detach()
+	}
+	return w, from, err
+}
+
+// register registers a reference with the watch of its form, which is made unless there is one already. If
+// there is none and made is nil, it returns none.
+func (c *call) register(ref reference, selector labels.Selector, made *watch) (*watch, followed, error) {
+	s := c.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if c.over {
 		return nil, nil, errNoCall
 	}
+	w := s.watches[ref.form]
 	if w == nil {
-		w, made = made, nil
+		if made == nil {
+			return nil, nil, nil
+		}
+		w = made
 		s.watches[ref.form] = w
 		s.follows.Go(func() { s.follow(w) })
 	}
@@ -345,9 +358,9 @@ func conditionOf(problem error) string {
 	return failed
 }
 
-// show notes which problem a call sees. If its referrers were queued for another one last, they are queued
+// saw records which problem a call saw. If it is another one than the keys were queued for last, they are queued
 // once more: the condition may have changed twice since, so that follow would notice nothing.
-func (s *references) show(w *watch, problem error) {
+func (s *references) saw(w *watch, problem error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if conditionOf(problem) == w.condition || w.differs {

@@ -562,8 +562,26 @@ var mutants = []mutant{{
 }, {
 	name:  "refer: the references of a deleted object stay",
 	file:  "controller/refer/references.go",
-	text:  "\tcase !s.has(c.key) && (err == nil",
-	with:  "\tcase false && (err == nil",
+	text:  "\tcase !s.has(c.key) &&",
+	with:  "\tcase false &&",
+	tests: []string{"./controller/refer"},
+}, {
+	name:  "refer: references outlive an object that left during a failed call",
+	file:  "controller/refer/references.go",
+	text:  "case !s.has(c.key) && !(c.gone && repeated):",
+	with:  "case !s.has(c.key) && !repeated:",
+	tests: []string{"./controller/refer"},
+}, {
+	name:  "refer: a late deletion ends the references of a cleanup",
+	file:  "controller/refer/references.go",
+	text:  " && !p.cleaning",
+	with:  "",
+	tests: []string{"./controller/refer"},
+}, {
+	name:  "refer: a panic leaves an owner behind",
+	file:  "controller/refer/reconciler.go",
+	text:  "if made.owner == nil {",
+	with:  "if err != nil {",
 	tests: []string{"./controller/refer"},
 }, {
 	name:  "refer: an object that ceases to match changes no selection",
