@@ -565,6 +565,7 @@ func TestKindThatIsDefinedButRefusedIsAskedForSeldom(t *testing.T) {
 		reading.Group, reading.Kind = "metrics.example.com", "Reading"
 		owner, _ := w.want(reading)
 		<-time.After(time.Hour)
+		synctest.Wait() // a request may have begun at the same time
 		assert.ErrorContains(t, owner.Ready(), "(Refused)")
 		assert.InDelta(t, 3600/lastPause.Seconds(), w.requests("readings"), 10)
 		assert.Equal(t, []string{"kind is served <nil>", "kind is not served Refused"}, w.lines())

@@ -460,8 +460,8 @@ var mutants = []mutant{{
 }, {
 	name:  "fleet: a kind is ready before it is read",
 	file:  "informer/fleet/member.go",
-	text:  "\tif m.synced.IsSet() && m.unread == nil {",
-	with:  "\tif false {",
+	text:  "\tif m.synced.IsSet() && m.unread == nil { // else",
+	with:  "\tif false && m.synced.IsSet() && m.unread == nil { // else",
 	tests: []string{"./informer/fleet"},
 }, {
 	name:  "fleet: an informer outlives its owners",
