@@ -66,6 +66,7 @@ func (p *step) end(err error) {
 		breakOff(p, err)
 		return
 	}
+	p.early = false // if no event came, it is still that of the watch before
 	if err != nil || lasted < p.watching.asked-clockSlack {
 		p.distrust()
 	}
