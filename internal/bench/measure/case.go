@@ -68,8 +68,11 @@ func (g Goal) String() string {
 }
 
 // result is the medians of both sides, and the larger of the sides' spreads: the distance of the
-// least figure and the greatest, as a part of the median.
-type result struct{ ours, peer, spread float64 }
+// least figure and the greatest, as a part of the median. rounds are the figures of ours and the peer.
+type result struct {
+	ours, peer, spread float64
+	rounds             [2][]float64
+}
 
 // measure runs both sides in turn, at least once, and begins no further round after the limit. 0 is
 // no limit.
@@ -93,7 +96,7 @@ func (c Case) measure(rounds int, limit time.Duration) (result, error) {
 			figures[side] = append(figures[side], figure)
 		}
 	}
-	r := result{ours: Median(figures[0]), peer: Median(figures[1])}
+	r := result{ours: Median(figures[0]), peer: Median(figures[1]), rounds: figures}
 	for i, median := range []float64{r.ours, r.peer} {
 		if median != 0 {
 			r.spread = max(r.spread, (slices.Max(figures[i])-slices.Min(figures[i]))/math.Abs(median))

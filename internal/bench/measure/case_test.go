@@ -49,7 +49,7 @@ func TestSidesAreMeasuredInTurnAndTheMedianCounts(t *testing.T) {
 	c, calls := scripted("x", Goal{}, []float64{1, 100, 2}, []float64{30, 10, 20})
 	r, err := c.measure(3, 0)
 	require.NoError(t, err)
-	assert.Equal(t, result{ours: 2, peer: 20, spread: 49.5}, r)
+	assert.Equal(t, result{ours: 2, peer: 20, spread: 49.5, rounds: [2][]float64{{1, 100, 2}, {30, 10, 20}}}, r)
 	assert.Equal(t, []string{"ours", "peer", "peer", "ours", "ours", "peer"}, *calls)
 }
 

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -56,6 +55,7 @@ func (t Topic) Run(args []string, out, log io.Writer) error {
 	flags.SetOutput(log)
 	quick := flags.Bool("quick", false, "measure fewer rounds")
 	flags.StringVar(&w.folder, "profiles", "", "write the profiles of this process and of the contenders' processes to `folder`")
+	file := flags.String("o", "", "write the run with the figures of all rounds to `file`, as JSON")
 	flags.Func("run", "measure only the cases whose name matches `regexp`", func(text string) (err error) {
 		pattern, err = regexp.Compile(text)
 		return err
@@ -74,11 +74,19 @@ func (t Topic) Run(args []string, out, log io.Writer) error {
 	if *quick {
 		w.Size = Quick
 	}
+	report := newReport(t.Name, args)
 	stop, err := w.Profiles(t.Name).CPU("cases")
 	if err != nil {
 		return err
 	}
-	return errors.Join(run(out, pattern, w.Size, t.Cases(w)), stop())
+	if err := errors.Join(run(out, pattern, w.Size, t.Cases(w), report), stop()); err != nil || *file == "" {
+		return err
+	}
+	var text bytes.Buffer
+	if err := report.write(&text); err != nil {
+		return err
+	}
+	return os.WriteFile(*file, text.Bytes(), 0o644)
 }
 
 // Rounds of each side, unless the case has its own number, and the time after which a quick run
@@ -91,7 +99,7 @@ const (
 
 // run prints the machine and a header, then measures the cases that the pattern matches. It prints a
 // line for each as soon as it is measured, and ends at the first error.
-func run(out io.Writer, pattern *regexp.Regexp, size Size, cases []Case) error {
+func run(out io.Writer, pattern *regexp.Regexp, size Size, cases []Case, report *Report) error {
 	var chosen []Case
 	width := len("name")
 	for _, c := range cases {
@@ -107,7 +115,7 @@ func run(out io.Writer, pattern *regexp.Regexp, size Size, cases []Case) error {
 		line := fmt.Sprintf("%-*s %10s %10s %6s %6s  %-13s  %-20s  %s", width, name, ours, peer, ratio, spread, unit, goal, omits)
 		fmt.Fprintln(out, strings.TrimRight(line, " "))
 	}
-	fmt.Fprintln(out, machine())
+	fmt.Fprintf(out, "%s, load %s, client-go %s\n", report.Machine, report.Load, report.Versions["k8s.io/client-go"])
 	line("name", "ours", "peer", "ratio", "spread", "unit", "goal", "leaves out")
 	rounds, end := thoroughRounds, time.Time{}
 	if size == Quick {
@@ -122,6 +130,7 @@ func run(out io.Writer, pattern *regexp.Regexp, size Size, cases []Case) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
+		report.add(c, r)
 		ratio, goal := "-", c.Goal.String()
 		if r.peer != 0 {
 			ratio = strconv.FormatFloat(r.ours/r.peer, 'f', 2, 64)
@@ -148,17 +157,4 @@ func figure(v float64) string {
 		decimals = 3
 	}
 	return strconv.FormatFloat(v, 'f', decimals, 64)
-}
-
-// machine says where the figures come from: platform, Go, CPUs, and the version of the peer.
-func machine() string {
-	line := fmt.Sprintf("%s/%s, %s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.Version(), runtime.NumCPU())
-	if build, ok := debug.ReadBuildInfo(); ok {
-		for _, module := range build.Deps {
-			if module.Path == "k8s.io/client-go" {
-				line += ", client-go " + module.Version
-			}
-		}
-	}
-	return line
 }

@@ -24,7 +24,7 @@ func TestTable(t *testing.T) {
 	cases[0].Rounds = 2
 	Omitting("misses", cases[:1]...)
 	var out strings.Builder
-	require.NoError(t, run(&out, everyCase, Thorough, cases))
+	require.NoError(t, run(&out, everyCase, Thorough, cases, newReport("store", nil)))
 	machine, table, _ := strings.Cut(out.String(), "\n")
 	assert.Regexp(t, `^\w+/\w+, go1\.\S+.*, \d+ CPUs`, machine)
 	assert.Equal(t, `name                  ours       peer  ratio spread  unit           goal                  leaves out
@@ -39,16 +39,16 @@ func TestPatternChoosesCases(t *testing.T) {
 	chosen.Rounds = 1
 	other := Case{Name: "get", Sides: func() (Round, Round, error) { panic("was not chosen") }}
 	var out strings.Builder
-	require.NoError(t, run(&out, regexp.MustCompile("^walk"), Thorough, []Case{other, chosen}))
+	require.NoError(t, run(&out, regexp.MustCompile("^walk"), Thorough, []Case{other, chosen}, &Report{}))
 	assert.Contains(t, out.String(), "walk/all")
 	assert.NotContains(t, out.String(), "get")
 
-	assert.ErrorContains(t, run(&out, regexp.MustCompile("batch"), Thorough, []Case{other, chosen}), "batch")
+	assert.ErrorContains(t, run(&out, regexp.MustCompile("batch"), Thorough, []Case{other, chosen}, &Report{}), "batch")
 }
 
 func TestErrorNamesTheCase(t *testing.T) {
 	broken := Case{Name: "get", Sides: func() (Round, Round, error) { return nil, nil, assert.AnError }}
-	err := run(&strings.Builder{}, everyCase, Thorough, []Case{broken})
+	err := run(&strings.Builder{}, everyCase, Thorough, []Case{broken}, &Report{})
 	assert.ErrorIs(t, err, assert.AnError)
 	assert.ErrorContains(t, err, "get: ")
 }
@@ -73,7 +73,7 @@ func TestQuickRunMeasuresLessOfLaterCases(t *testing.T) {
 			}
 			cases = append(cases, Case{Name: "x", Sides: func() (Round, Round, error) { return round, round, nil }})
 		}
-		require.NoError(t, run(&strings.Builder{}, everyCase, Quick, cases))
+		require.NoError(t, run(&strings.Builder{}, everyCase, Quick, cases, &Report{}))
 		assert.Equal(t, []int{2 * quickRounds, 2, 2, 2}, rounds, "once the time is over, each case is measured once")
 	})
 	assert.Less(t, quickRounds, thoroughRounds)
