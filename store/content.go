@@ -3,6 +3,7 @@ package store
 import (
 	"math"
 	"reflect"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,9 @@ func sameHash(a, b uint64) bool { return a == b && a != 0 && a != unannouncedHas
 // isUnchanged reports whether a write repeats what the cache holds under its key. If so, the entry
 // takes the hash of the write.
 func (tx *txn[T]) isUnchanged(w *identified[T], held *entry[T]) bool {
+	if held.stamp != w.version.stamp() {
+		return false // most writes: only the stamp is read, because the held object is in no cache of the CPU
+	}
 	known := held.known()
 	if known != w.version || held.hash == unannouncedHash && !tx.unannounced {
 		return false
@@ -110,7 +114,37 @@ func equalObjects(a, b any) bool {
 	if x.Kind() == reflect.Pointer && y.Kind() == reflect.Pointer && x.Type() == y.Type() && x.Pointer() == y.Pointer() {
 		return true
 	}
+	if _, ok := a.(kinded); !ok && x.IsValid() && y.IsValid() && x.Type() == y.Type() && isExact(x.Type()) {
+		return a == b
+	}
 	return deepEqual(withKinds(a, b))
+}
+
+// exactTypes remembers isExact by reflect.Type.
+var exactTypes sync.Map
+
+// isExact reports whether == compares values of a type as equality.Semantic does. Such values have no
+// version in most cases, so that each update compares them.
+func isExact(t reflect.Type) bool {
+	if known, ok := exactTypes.Load(t); ok {
+		return known == true
+	}
+	exact := false
+	switch t.Kind() {
+	case reflect.Bool, reflect.String,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		exact = true
+	case reflect.Array:
+		exact = isExact(t.Elem())
+	case reflect.Struct:
+		exact = true
+		for i := range t.NumField() {
+			exact = exact && isExact(t.Field(i).Type)
+		}
+	}
+	exactTypes.Store(t, exact)
+	return exact
 }
 
 // deepEqual compares by equality.Semantic. That panics for a field that is not exported, as types

@@ -158,6 +158,17 @@ func TestEqualContent(t *testing.T) {
 	assert.True(t, EqualContent(untyped("Thing", int64(3)), untyped("", int64(3))))
 	assert.True(t, EqualContent(untyped("", int64(3)), untyped("Thing", int64(3))))
 	assert.False(t, EqualContent(untyped("Thing", int64(3)), untyped("", int64(4))))
+	type point struct {
+		name string
+		at   [2]int
+	}
+	assert.True(t, EqualContent(point{"a", [2]int{1, 2}}, point{"a", [2]int{1, 2}}))
+	assert.False(t, EqualContent(point{"a", [2]int{1, 2}}, point{"a", [2]int{1, 3}}))
+	assert.False(t, EqualContent(point{"a", [2]int{1, 2}}, point{"b", [2]int{1, 2}}))
+	assert.True(t, EqualContent[any](3, 3))
+	assert.False(t, EqualContent[any](3, "3"))
+	assert.True(t, EqualContent(struct{ At *point }{&point{"a", [2]int{1, 2}}}, struct{ At *point }{&point{"a", [2]int{1, 2}}}), "pointers are followed")
+	assert.True(t, EqualContent(resource.MustParse("1"), resource.MustParse("1000m")))
 	assert.True(t, EqualContent(opaque{now}, opaque{now}), "fields that are not exported are compared")
 	assert.False(t, EqualContent(opaque{now}, opaque{now.Add(1)}))
 	assert.True(t, EqualContent(&picky{"ab"}, &picky{"cd"}), "it compares itself")

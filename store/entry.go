@@ -8,8 +8,8 @@ import (
 // entry is one object in the cache. Readers of a snapshot see its entries without a lock. So an
 // entry of a snapshot does not change any more, except for its terms, which belong to the writer.
 //
-// The size matters, because a cache has one entry for each object. With a pointer it is 72 bytes,
-// for which Go takes 80. The entries of a namespace share their space, which also makes comparisons
+// The size matters, because a cache has one entry for each object. With a pointer it is 80 bytes, which
+// is a size that Go allocates without a remainder. The entries of a namespace share their space, which also makes comparisons
 // quick.
 type entry[T any] struct {
 	header  // first: see entryOf
@@ -70,6 +70,9 @@ type header struct {
 	// hash is the hash of the bytes that the object was last read from: see Write.Hash. It changes
 	// without a commit, so no snapshot reads it.
 	hash uint64
+
+	// stamp is that of the version: see [Version.stamp].
+	stamp uint64
 
 	// epoch is Cache.epoch when the entry was stored, or uncommitted. While it
 	// equals Cache.epoch, no snapshot has the entry.

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"reflect"
 	"strings"
 
@@ -98,6 +99,13 @@ func (v Version) Equal(other Version) bool {
 func (v Version) recreated(other Version) bool {
 	return v.UID != "" && other.UID != "" && v.UID != other.UID
 }
+
+// stamp is a hash of a version: versions with different stamps differ.
+func (v Version) stamp() uint64 {
+	return 31*maphash.String(stamps, v.ResourceVersion) ^ maphash.String(stamps, string(v.UID))
+}
+
+var stamps = maphash.MakeSeed()
 
 // VersionOf returns the version of an object with the methods GetUID and GetResourceVersion. Other
 // objects have none. It panics if these methods panic, as they do for a nil pointer.

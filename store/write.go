@@ -425,7 +425,7 @@ func (c *Cache[T]) prepare(w *identified[T], held *entry[T]) (err error) {
 	} else {
 		e = new(entry[T])
 	}
-	e.name, e.object, e.hash = w.key.Name, w.object, w.hash
+	e.name, e.object, e.hash, e.stamp = w.key.Name, w.object, w.hash, w.version.stamp()
 	if w.given && w.version != knownVersion(w.object) {
 		e.setVersion(w.version)
 	}
