@@ -25,6 +25,7 @@ var elsewhere = map[string]*regexp.Regexp{
 	"a test":                                 regexp.MustCompile(`^go test (?:-v -run \w+ \./docs/series/exercises|\./examples/series -v(?: -run (?:\w+|'[\w|]+'))?|\./examples/simulation -run \w+)$`),
 	"what runs this":                         regexp.MustCompile(`^(?:\.ci/run |(?:GOTOOLCHAIN=\S+ )?GOWORK=\$PWD/\.ci/(?:go|next)\.work go test )`),
 	"goes on for minutes, and has tests":     regexp.MustCompile(`^(?:KUBEREFLECTOR_ALL_SCHEDULES=1 )?go (?:test -C internal/e2e -timeout 20m \./upstream/\.\.\.|test -C internal/e2e/upstream/testdata/operators/\w+ -timeout 30m \./\.\.\.|run -C internal/bench \. |test -C internal/bench \./latebench |test -C contrib/controllerruntime \./simulated(?: -run '\w+\$' -v)?$)`),
+	"writes into the pages":                  regexp.MustCompile(`^go test \./internal/docscheck -run Written -update$`),
 	"of a release":                           regexp.MustCompile(`^(?:\.ci/release |go list -m github\.com/kubereflector/)`),
 	"for a module of your own, with network": regexp.MustCompile(`^(?:(?:go (?:mod (?:init|edit|tidy|vendor)|get)|git clone) |go generate -C \S+$)`),
 	"needs a cluster":                        regexp.MustCompile(`^(?:(?:kubectl|curl|docker) |go run \./docs/start/\w+$)`),

@@ -3,6 +3,8 @@
 //
 //   - [Links], [Figures]: relative links lead to a file and its heading, and linked numbers are in
 //     the linked section, as measured figures and not as goals.
+//   - [Results], [Charts]: figures of benchmarks are those of the runs in docs/reference/results, cell by cell. The
+//     flag -update of the tests writes the figures of new runs into the pages.
 //   - [Excerpts], [Outputs]: Go on a page is in a file that the page links to, and tests expect the
 //     outputs that pages show.
 //   - [Mentions], [Tests], [Commands], [Examples]: names, tests, folders of commands and examples

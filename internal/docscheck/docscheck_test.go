@@ -12,8 +12,8 @@ import (
 )
 
 var checks = map[string]func(*Repository) []string{
-	"Attached": Attached, "Budgets": Budgets, "Commands": Commands, "Diagrams": Diagrams, "Examples": Examples, "Excerpts": Excerpts, "Figures": Figures, "Links": Links,
-	"Mentions": Mentions, "Names": Names, "Outdated": Outdated, "Outputs": Outputs, "Packages": Packages, "Promises": Promises, "Tests": Tests,
+	"Attached": Attached, "Budgets": Budgets, "Charts": Charts, "Commands": Commands, "Diagrams": Diagrams, "Examples": Examples, "Excerpts": Excerpts, "Figures": Figures, "Links": Links,
+	"Mentions": Mentions, "Names": Names, "Outdated": Outdated, "Outputs": Outputs, "Packages": Packages, "Promises": Promises, "Results": Results, "Tests": Tests,
 }
 
 // root is the folder of the repository. The tests of a package run in its folder, two below.

@@ -7,7 +7,7 @@ import (
 )
 
 // Topic is the subcommand "fleet".
-var Topic = measure.Topic{Name: "fleet", Summary: "many kinds that hardly change, beside client-go's dynamic factory", Cases: cases}
+var Topic = measure.Topic{Name: "fleet", Summary: "many kinds that hardly change, beside client-go's dynamic factory and controller-runtime's cache", Cases: cases}
 
 // assignment is the work of a process.
 type assignment struct {
@@ -35,10 +35,14 @@ func cases(run *measure.World) []measure.Case {
 		figures["requests"] = float64(of.requests.Load())
 		return figures, nil
 	}}
-	return c.Cases("500-kinds", s.rounds, assignment{Contender: "fleet"}, assignment{Contender: "dynamic-factory"},
+	metrics := []measure.Metric{
 		measure.Metric{Name: "start-cpu", Unit: "ms", Omits: "the CPU time of the server"}.Within(0.3),
-		measure.Metric{Name: "heap", Unit: "bytes a kind", Omits: "stacks; the connection, which all kinds share, counts", Goal: measure.AtMost(20_000)},
-		measure.Metric{Name: "stacks", Unit: "bytes a kind", Omits: "the heap of the goroutines"},
-		measure.Metric{Name: "goroutines", Unit: "a kind", Omits: "none: one of them is a stream of HTTP/2 in net/http", Goal: measure.AtMost(3)},
-		measure.Metric{Name: "requests", Unit: "requests", Omits: "the client of client-go is told the resources, and asks no discovery"})
+		{Name: "heap", Unit: "bytes a kind", Omits: "stacks; the connection, which all kinds share, counts", Goal: measure.AtMost(20_000)},
+		{Name: "stacks", Unit: "bytes a kind", Omits: "the heap of the goroutines"},
+		{Name: "goroutines", Unit: "a kind", Omits: "none: one of them is a stream of HTTP/2 in net/http", Goal: measure.AtMost(3)},
+		{Name: "requests", Unit: "requests", Omits: "the client of client-go is told the resources, and asks no discovery"},
+	}
+	ours := assignment{Contender: "fleet"}
+	return append(c.Cases("500-kinds/client-go", s.rounds, ours, assignment{Contender: "dynamic-factory"}, metrics...),
+		c.Cases("500-kinds/controller-runtime", s.rounds, ours, assignment{Contender: "controller-runtime"}, metrics...)...)
 }

@@ -3,7 +3,6 @@ package fleetbench
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -30,10 +29,10 @@ func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api", s.discovery(nil))
 	mux.HandleFunc("/apis", s.discovery(s.discovered()))
-	mux.HandleFunc("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", s.watch(s.definitions()...))
-	mux.HandleFunc("/apis/apiregistration.k8s.io/v1/apiservices", s.watch())
+	mux.HandleFunc("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", s.watch("apiextensions.k8s.io/v1", "CustomResourceDefinition", s.definitions()...))
+	mux.HandleFunc("/apis/apiregistration.k8s.io/v1/apiservices", s.watch("apiregistration.k8s.io/v1", "APIService"))
 	for n := range s.kinds {
-		mux.HandleFunc("/apis/"+group+"/v1/"+plural(n), s.watch(fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"%s","metadata":{"name":"only","namespace":"a","uid":"u%d","resourceVersion":"5"}}`, group, kindName(n), n)))
+		mux.HandleFunc("/apis/"+group+"/v1/"+plural(n), s.watch(group+"/v1", kindName(n), fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"%s","metadata":{"name":"only","namespace":"a","uid":"u%d","resourceVersion":"5"}}`, group, kindName(n), n)))
 	}
 	return mux
 }
@@ -76,8 +75,8 @@ func (s *server) discovery(groups []apidiscovery.APIGroupDiscovery) http.Handler
 	}
 }
 
-// watch answers a watch that begins with the objects.
-func (s *server) watch(objects ...string) http.HandlerFunc {
+// watch answers a watch that begins with the objects of a kind.
+func (s *server) watch(apiVersion, kind string, objects ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
 		if query := r.URL.Query(); query.Get("sendInitialEvents") != "true" {
@@ -88,7 +87,7 @@ func (s *server) watch(objects ...string) http.HandlerFunc {
 		for _, object := range objects {
 			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", object)
 		}
-		_, _ = io.WriteString(w, `{"type":"BOOKMARK","object":{"kind":"Bookmark","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n")
+		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", kind, apiVersion)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}

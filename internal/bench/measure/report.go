@@ -93,14 +93,16 @@ func (r *Report) write(w io.Writer) error {
 	b.Write(bytes.TrimSuffix(head, []byte("\n}")))
 	b.WriteString(",\n  \"cases\": [")
 	for i, c := range r.Cases {
-		line, err := json.Marshal(c)
-		if err != nil {
+		var line bytes.Buffer
+		encoder := json.NewEncoder(&line)
+		encoder.SetEscapeHTML(false) // goals have a "<"
+		if err := encoder.Encode(c); err != nil {
 			return err
 		}
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(b, "\n    %s", line)
+		fmt.Fprintf(b, "\n    %s", bytes.TrimSpace(line.Bytes()))
 	}
 	b.WriteString("\n  ]\n}\n")
 	return b.Flush()

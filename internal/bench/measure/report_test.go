@@ -34,6 +34,7 @@ func TestRunIsKeptInAFile(t *testing.T) {
 		{Name: "walk", Unit: "ns", Goal: "ours<=2", Ours: 2.5, Rounds: [2][]float64{{2.5}, {0}}},
 	}, kept.Cases)
 	assert.Contains(t, string(text), "\n    {\"name\":\"walk\"", "each case has a line of its own")
+	assert.Contains(t, string(text), `"goal":"ratio<=0.6"`)
 }
 
 func TestRunThatFailsKeepsNoFile(t *testing.T) {
