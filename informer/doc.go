@@ -42,11 +42,11 @@
 //     may be newer.
 //   - informer-I4: The informer calls a subscriber for one event at a time. For each object, the
 //     subscriber gets an addition, modifications and a deletion, in this order. The prior object of
-//     each event is the last object that the subscriber got. If an object of the first list is
-//     deleted before the subscriber got it, the subscriber gets only the deletion: an earlier
-//     process may have left something behind for that object. With a predicate, an object that
-//     begins to satisfy the predicate is an addition. An object that ceases to satisfy it is a
-//     deletion.
+//     each event is the last object that the subscriber got. An event that failed and comes again
+//     does not count: it keeps its prior object. If an object of the first list is deleted before
+//     the subscriber got it, the subscriber gets only the deletion: an earlier process may have left
+//     something behind for that object. With a predicate, an object that begins to satisfy the
+//     predicate is an addition. An object that ceases to satisfy it is a deletion.
 //   - informer-I5: A slow subscriber delays neither other subscribers nor the reflector. It gets
 //     the latest state of an object and may miss the states in between. The size of its queue is
 //     bounded by the number of objects that exist or that it got. [WithQueue] changes that.
