@@ -68,7 +68,8 @@ func (q *WorkQueue[K]) Done(key K) {
 	}
 }
 
-// Retry adds a key after a back-off, which doubles with each failure: 5 ms, 10 ms, up to a minute.
+// Retry adds a key after a back-off, which doubles with each failure: 5 ms, 10 ms, up to a minute. In
+// client-go it is up to 1,000 s.
 func (q *WorkQueue[K]) Retry(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

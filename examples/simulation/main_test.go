@@ -48,6 +48,7 @@ func TestGeneratedNamesChargeTwice(t *testing.T) {
 	assert.Contains(t, found[0].Others, "crash after create jobs default/book-*#1")
 	assert.False(t, found[0].Unstable)
 
+	// docs/start/simulation.md explains the lines: p0 is the first process, and ** marks what was disturbed.
 	trace, _ := simulate.Play(t, scenario(generated), found[0].Line)
 	assert.Contains(t, strings.Join(trace, "\n"), `
 p0 event ADDED orders default/book

@@ -37,8 +37,8 @@ var (
 // A charging creates the Job of an Order.
 type charging func(ctx context.Context, jobs *client.Resource[*batchv1.Job], order *Order) (*batchv1.Job, error)
 
-// generated lets the server choose the name, which then stands only in the status. If the process ends
-// before it has written the status, the next process charges again.
+// generated lets the server choose the name, which then stands only in the status. If the answer to the
+// Create is lost, or the process ends before it has written the status, the Order is charged again.
 func generated(ctx context.Context, jobs *client.Resource[*batchv1.Job], order *Order) (*batchv1.Job, error) {
 	job := order.job()
 	job.GenerateName = order.Name + "-"
