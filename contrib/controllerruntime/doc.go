@@ -19,8 +19,11 @@
 // # What differs
 //
 //	case                             here, and in controller-runtime
-//	an object does not decode, or    the cache syncs without the object and logs an error;
-//	its transform fails              there, the cache does not sync
+//	an object does not decode        the cache syncs without the object and logs an error;
+//	                                 there, the cache does not sync
+//	a transform fails                the same, and the object is tried again; there, by a watch-list
+//	                                 the cache syncs without the object until the next list, and
+//	                                 by a list it does not sync
 //	a handler panics                 the informer retries the event with back-off;
 //	                                 there, the process ends
 //	the watch error handler          also gets watches that break; each error is a
