@@ -386,7 +386,7 @@ func replaceAllFactories(t *testing.T, folder string, change bool) int {
 	return places
 }
 
-// TestAdoptionPage compares the table of the page with the record.
+// TestAdoptionPage compares the table of the page, and the list below it, with the record.
 func TestAdoptionPage(t *testing.T) {
 	page, err := os.ReadFile(adoptionPage)
 	require.NoError(t, err)
@@ -396,9 +396,10 @@ func TestAdoptionPage(t *testing.T) {
 	}
 }
 
+// adoptionTable returns the table, and a list of what does not fit into it.
 func adoptionTable(record []program) string {
-	var table strings.Builder
-	table.WriteString("| program | the change | client-go (and controller-runtime) | passed, stock | passed, ours | what differs, what raising took |\n|--|--|--|--|--|--|\n")
+	var table, list strings.Builder
+	table.WriteString("| program | the change | client-go (and controller-runtime) | passed, stock | passed, ours |\n|--|--|--|--|--|\n")
 	for _, p := range record {
 		ours := p.Ours.String()
 		if !p.Reached {
@@ -406,16 +407,16 @@ func adoptionTable(record []program) string {
 		}
 		notes := []string{p.Differs, p.Took, p.Because}
 		notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
-		if len(notes) == 0 {
-			notes = []string{"–"}
+		if len(notes) > 0 {
+			fmt.Fprintf(&list, "- **%s**: %s.\n", p.Name, strings.Join(notes, "; "))
 		}
 		at := p.Published.String()
 		if p.Tested != p.Published {
 			at += ", raised to " + p.Tested.String()
 		}
-		fmt.Fprintf(&table, "| %s %s, %s | %s | %s | %s | %s | %s |\n", p.Name, p.Version, p.What, p.Change, at, p.Stock, ours, strings.Join(notes, "; "))
+		fmt.Fprintf(&table, "| %s %s, %s | %s | %s | %s | %s |\n", p.Name, p.Version, p.What, p.Change, at, p.Stock, ours)
 	}
-	return table.String()
+	return table.String() + "\nWhat differs, and what raising took:\n\n" + list.String()
 }
 
 func (v versions) String() string {
