@@ -1,6 +1,7 @@
 package docscheck
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -26,7 +27,7 @@ var (
 	// resultHeading is the heading of the column that names cases, and their subcommand.
 	resultHeading = regexp.MustCompile("^case of `(\\w+)`$")
 	// metricHeading is the heading of a column with a figure of its own for each row.
-	metricHeading = regexp.MustCompile("`([^`]+)`(, ratio)?$")
+	metricHeading = regexp.MustCompile("`([^`]+)`(?:, (ratio|peer))?$")
 	// resultLink is a figure on another page than its table: its title names the subcommand, the case
 	// and the column.
 	resultLink = regexp.MustCompile(`\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)? "(\w+) (\S+), (ours|peer|ratio)"\)`)
@@ -39,8 +40,8 @@ var (
 // number that links to a section with such a table must name its case.
 //
 // The columns "ours", "peer", "ratio" and so on have the figures of the case of their row. A column whose
-// heading ends with inline code has those of the case that this continues, and a row whose case ends
-// with ", peer" those of the other side.
+// heading ends with inline code has those of the case that this continues; ", peer" or ", ratio" behind
+// the code, or ", peer" behind the case of a row, chooses the figure.
 func Results(r *Repository) []string {
 	var problems []string
 	for _, c := range r.resultCorrections() {
@@ -183,10 +184,8 @@ func correctRow(columns, cells []string, run map[string]measured) (name, correct
 	for i, column := range columns {
 		heading, of := column, name
 		if metric := metricHeading.FindStringSubmatch(column); metric != nil && !resultHeading.MatchString(column) {
-			heading, of = side, name+"/"+metric[1]
-			if metric[2] != "" {
-				heading = "ratio"
-			}
+			of = name + "/" + metric[1]
+			heading = cmp.Or(metric[2], side)
 		}
 		m, ok := run[of]
 		want := m.column(heading)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -22,6 +23,8 @@ import (
 )
 
 var draws = flag.Int("draws", 3, "how often each side meets each disturbance; the goals need 400")
+
+var output = flag.String("results", "", "write the figures to this `file`, as JSON")
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard()) // client-go reports each failure
@@ -38,6 +41,7 @@ func TestLateness(t *testing.T) {
 	line := func(columns ...any) {
 		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%-14s %8s %8s %8s %10s %8s %8s  %s", columns...), " "))
 	}
+	report := measure.NewReport(fmt.Sprintf("go test -C internal/bench ./latebench -run Lateness -v -draws %d -results %s", *draws, *output))
 	line("name", "median", "p95", "maximum", "client-go", "p95", "maximum", "goal: median<=1.0, p95<=1.1")
 	for _, d := range disturbances {
 		var figures [2][3]time.Duration
@@ -48,15 +52,23 @@ func TestLateness(t *testing.T) {
 		}
 		here, there := figures[0], figures[1]
 		var missed []string
-		if here[0] > there[0] {
-			missed = append(missed, "median MISSED")
-		}
-		if 10*here[1] > 11*there[1] {
-			missed = append(missed, "p95 MISSED")
+		for i, figure := range []string{"median", "p95", "maximum"} {
+			m := measure.Measured{Name: d.name + "/" + figure, Unit: "s", Goal: goals[i].String(), Ours: here[i].Seconds(), Peer: there[i].Seconds()}
+			m.Met = goals[i].Met(m.Ours, m.Peer)
+			if !m.Met {
+				missed = append(missed, figure+" MISSED")
+			}
+			report.Cases = append(report.Cases, m)
 		}
 		line(d.name, seconds(here[0]), seconds(here[1]), seconds(here[2]), seconds(there[0]), seconds(there[1]), seconds(there[2]), strings.Join(missed, ", "))
 	}
+	if *output != "" {
+		require.NoError(t, report.WriteFile(*output))
+	}
 }
+
+// goals are those of the median, the 95th percentile and the maximum.
+var goals = [3]measure.Goal{measure.RatioAtMost(1), measure.RatioAtMost(1.1)}
 
 // summary returns the median, the 95th percentile and the maximum.
 func summary(late []time.Duration) [3]time.Duration {

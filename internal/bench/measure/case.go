@@ -48,12 +48,13 @@ func RatioAtMost(limit float64) Goal { return Goal{"ratio", limit} }
 // AtMost is the goal that ours is at most limit, in the unit of the case.
 func AtMost(limit float64) Goal { return Goal{"ours", limit} }
 
-func (g Goal) met(r result) bool {
+// Met reports whether two figures reach the goal.
+func (g Goal) Met(ours, peer float64) bool {
 	switch g.kind {
 	case "ratio":
-		return r.ours <= g.limit*r.peer
+		return ours <= g.limit*peer
 	case "ours":
-		return r.ours <= g.limit
+		return ours <= g.limit
 	default:
 		return true
 	}

@@ -25,7 +25,7 @@ func TestGoal(t *testing.T) {
 		{goal: AtMost(0), ours: 0, peer: 0, text: "ours<=0", met: true},
 	} {
 		assert.Equal(t, test.text, test.goal.String())
-		assert.Equal(t, test.met, test.goal.met(result{ours: test.ours, peer: test.peer}), "%+v", test)
+		assert.Equal(t, test.met, test.goal.Met(test.ours, test.peer), "%+v", test)
 	}
 }
 

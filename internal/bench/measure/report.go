@@ -1,15 +1,12 @@
 package measure
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -47,23 +44,15 @@ type Measured struct {
 	Rounds [2][]float64 `json:"rounds"`
 }
 
-// newReport describes the machine and the sources.
-func newReport(topic string, args []string) *Report {
+// NewReport describes the machine and the sources.
+func NewReport(command string) *Report {
 	r := &Report{
-		Command:  strings.Join(append([]string{"go run -C internal/bench .", topic}, args...), " "),
+		Command:  command,
 		Commit:   commit(),
 		Start:    time.Now().UTC().Truncate(time.Second),
 		Machine:  fmt.Sprintf("%s/%s, %s, %d CPUs%s", runtime.GOOS, runtime.GOARCH, runtime.Version(), runtime.NumCPU(), processor()),
 		Load:     load(),
-		Versions: map[string]string{},
-	}
-	if build, ok := debug.ReadBuildInfo(); ok {
-		for _, module := range build.Deps {
-			switch module.Path {
-			case "k8s.io/client-go", "k8s.io/apimachinery", "sigs.k8s.io/controller-runtime":
-				r.Versions[module.Path] = module.Version
-			}
-		}
+		Versions: versions(),
 	}
 	return r
 }
@@ -71,7 +60,7 @@ func newReport(topic string, args []string) *Report {
 // add keeps the result of a case, with four significant digits.
 func (r *Report) add(c Case, result result) {
 	m := Measured{
-		Name: c.Name, Unit: c.Unit, Goal: c.Goal.String(), Met: c.Goal.met(result),
+		Name: c.Name, Unit: c.Unit, Goal: c.Goal.String(), Met: c.Goal.Met(result.ours, result.peer),
 		Ours: significant(result.ours), Peer: significant(result.peer), Spread: significant(result.spread),
 	}
 	for i, figures := range result.rounds {
@@ -82,14 +71,21 @@ func (r *Report) add(c Case, result result) {
 	r.Cases = append(r.Cases, m)
 }
 
-// write writes JSON with a case on each line, so that a difference of two runs can be read.
-func (r *Report) write(w io.Writer) error {
+// WriteFile writes JSON with a case on each line, so that a difference of two runs can be read.
+func (r *Report) WriteFile(name string) error {
+	var text bytes.Buffer
+	if err := r.write(&text); err != nil {
+		return err
+	}
+	return os.WriteFile(name, text.Bytes(), 0o644)
+}
+
+func (r *Report) write(b *bytes.Buffer) error {
 	r.Seconds = int(time.Since(r.Start).Seconds())
 	head, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	b := bufio.NewWriter(w)
 	b.Write(bytes.TrimSuffix(head, []byte("\n}")))
 	b.WriteString(",\n  \"cases\": [")
 	for i, c := range r.Cases {
@@ -105,7 +101,7 @@ func (r *Report) write(w io.Writer) error {
 		fmt.Fprintf(b, "\n    %s", bytes.TrimSpace(line.Bytes()))
 	}
 	b.WriteString("\n  ]\n}\n")
-	return b.Flush()
+	return nil
 }
 
 // significant rounds to four significant digits.
@@ -115,6 +111,19 @@ func significant(v float64) float64 {
 		return v
 	}
 	return rounded
+}
+
+// versions are those of the modules that a comparison depends on. It is empty without the go command.
+func versions() map[string]string {
+	all := map[string]string{}
+	// The build information of a test has no modules, so the go command says them.
+	list, _ := exec.Command("go", "list", "-m", "-f", "{{.Path}} {{.Version}}", "k8s.io/client-go", "k8s.io/apimachinery", "sigs.k8s.io/controller-runtime").Output()
+	for line := range strings.Lines(string(list)) {
+		if path, version, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			all[path] = version
+		}
+	}
+	return all
 }
 
 // commit is empty outside of a git checkout.

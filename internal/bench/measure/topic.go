@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -74,7 +73,7 @@ func (t Topic) Run(args []string, out, log io.Writer) error {
 	if *quick {
 		w.Size = Quick
 	}
-	report := newReport(t.Name, args)
+	report := NewReport(strings.Join(append([]string{"go run -C internal/bench .", t.Name}, args...), " "))
 	stop, err := w.Profiles(t.Name).CPU("cases")
 	if err != nil {
 		return err
@@ -82,11 +81,7 @@ func (t Topic) Run(args []string, out, log io.Writer) error {
 	if err := errors.Join(run(out, pattern, w.Size, t.Cases(w), report), stop()); err != nil || *file == "" {
 		return err
 	}
-	var text bytes.Buffer
-	if err := report.write(&text); err != nil {
-		return err
-	}
-	return os.WriteFile(*file, text.Bytes(), 0o644)
+	return report.WriteFile(*file)
 }
 
 // Rounds of each side, unless the case has its own number, and the time after which a quick run
@@ -135,7 +130,7 @@ func run(out io.Writer, pattern *regexp.Regexp, size Size, cases []Case, report 
 		if r.peer != 0 {
 			ratio = strconv.FormatFloat(r.ours/r.peer, 'f', 2, 64)
 		}
-		if !c.Goal.met(r) {
+		if !c.Goal.Met(r.ours, r.peer) {
 			goal += " MISSED"
 		}
 		line(c.Name, figure(r.ours), figure(r.peer), ratio, fmt.Sprintf("%.0f%%", 100*r.spread), c.Unit, goal, c.Omits)

@@ -24,7 +24,7 @@ func TestTable(t *testing.T) {
 	cases[0].Rounds = 2
 	Omitting("misses", cases[:1]...)
 	var out strings.Builder
-	require.NoError(t, run(&out, everyCase, Thorough, cases, newReport("store", nil)))
+	require.NoError(t, run(&out, everyCase, Thorough, cases, NewReport("")))
 	machine, table, _ := strings.Cut(out.String(), "\n")
 	assert.Regexp(t, `^\w+/\w+, go1\.\S+.*, \d+ CPUs`, machine)
 	assert.Equal(t, `name                  ours       peer  ratio spread  unit           goal                  leaves out
