@@ -132,7 +132,7 @@
 //
 // # Costs
 //
-// A cache of pointers needs about 180 bytes for an object with two index values. An update
+// A cache of pointers needs about 190 bytes for an object with two index values. An update
 // allocates nothing, or one entry of 80 bytes if a snapshot has the object. The first iteration
 // after a commit makes a snapshot, and the next commits copy the tree nodes that they change. A
 // commit of more than 1,024 changes that touches a quarter of the objects copies all nodes. A point

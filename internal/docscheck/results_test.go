@@ -73,7 +73,7 @@ func TestFiguresAreThoseOfTheRun(t *testing.T) {
 			[]string{`docs/speed.md:3: docs/reference/results/queue.json: the run has no case "get/1"`}},
 		"a cell too few": {strings.Replace(tableOfRun, "| 10% |", "|", 1),
 			[]string{"docs/speed.md:5: docs/reference/results/store.json: the row has 6 cells, and the table 7 columns"}},
-		"metrics in columns": {"| case of `store` | form | heap, kB `heap` | of client-go's `heap`, ratio |\n|--|--|--|--|\n| `plain`, peer | client-go | 12.3 | 1 |\n| `plain` | plain | 1.50 | 0.12 |\n", nil},
+		"metrics in columns":    {"| case of `store` | form | heap, kB `heap` | of client-go's `heap`, ratio |\n|--|--|--|--|\n| `plain`, peer | client-go | 12.3 | 1 |\n| `plain` | plain | 1.50 | 0.12 |\n", nil},
 		"the peer's in columns": {"| case of `store` | heap, kB `heap` | client-go, `heap`, peer |\n|--|--|--|\n| `plain` | 1.50 | 12.3 |\n", nil},
 		"a wrong metric": {"| case of `store` | heap, kB `heap` |\n|--|--|\n| `plain` | 12.3 |\n",
 			[]string{"docs/speed.md:3: docs/reference/results/store.json: plain: heap, kB `heap` is 1.50, not 12.3"}},
