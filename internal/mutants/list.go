@@ -1022,6 +1022,18 @@ var mutants = []mutant{{
 	with:  "if false {",
 	tests: []string{"./store", "./informer"},
 }, {
+	name:  "store: an entry does not know its version",
+	file:  "store/write.go",
+	text:  "w.hash, w.version.stamp()",
+	with:  "w.hash, 0",
+	tests: []string{"./store"},
+}, {
+	name:  "store: structs with pointers are compared by ==",
+	file:  "store/content.go",
+	text:  "exact = exact && isExact(t.Field(i).Type)",
+	with:  "exact = exact || isExact(t.Field(i).Type)",
+	tests: []string{"./store"},
+}, {
 	name:  "store: the hash of an object that is equal is not noted",
 	file:  "store/content.go",
 	text:  "held.hash = w.hash",
