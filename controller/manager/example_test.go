@@ -14,6 +14,8 @@ import (
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/scoped"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -165,4 +167,67 @@ func ExampleFor_unstructured() {
 	// Output:
 	// shop/round has map[maker:acme size:7]
 	// <nil>
+}
+
+// An account that has a Role in each of two namespaces, and no ClusterRole: an informer of package scoped
+// takes the place of that of For. It lists and watches each of its namespaces by itself.
+func ExampleFor_namespaces() {
+	server, err := reflectortest.NewServer() // in place of a cluster
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	for _, namespace := range []string{"bank", "farm", "shop"} {
+		door := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "door"}}
+		if err := server.Create(door); err != nil {
+			panic(err)
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	config, namespaces := server.Config(), []string{"bank", "shop"}
+
+	m := manager.New(config)
+	resource, err := client.For[*corev1.ConfigMap](config)
+	if err != nil {
+		panic(err)
+	}
+	scopes := scoped.New(store.ObjectKey[*corev1.ConfigMap], informer.WithName("configmaps"))
+	for _, namespace := range namespaces {
+		if err := scoped.Add(scopes, store.Scope{Namespace: namespace}, resource.In(namespace)); err != nil {
+			panic(err)
+		}
+	}
+	m.Add(scopes.Informer())
+	configMaps := &manager.Objects[*corev1.ConfigMap]{Informer: scopes.Informer(), Client: resource}
+
+	left := len(namespaces)
+	paint := func(ctx context.Context, key store.Key, configMap *corev1.ConfigMap) (reconcile.Result, error) {
+		if configMap == nil || configMap.Data["color"] == "red" {
+			return reconcile.Result{}, nil
+		}
+		want := write.Copy(configMap)
+		want.Data = map[string]string{"color": "red"}
+		written, err := write.Patch(ctx, configMaps.Client, configMap, want)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		fmt.Println(key, "is", written.Data["color"])
+		if left--; left == 0 {
+			stop()
+		}
+		return reconcile.Result{}, nil
+	}
+	manager.Reconcile(m, "painter", configMaps.Informer, paint)
+	if err := m.Run(ctx); err != nil {
+		panic(err)
+	}
+	for _, request := range server.Requests(reflectortest.ForResource("configmaps")) {
+		if request.Namespace == "" {
+			fmt.Println("a Role does not permit", request.Verb, request.Path)
+		}
+	}
+	// Unordered output:
+	// bank/door is red
+	// shop/door is red
 }

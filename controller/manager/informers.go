@@ -175,7 +175,8 @@ func kindOf[T reflector.Object](scheme *runtime.Scheme) schema.GroupVersionKind 
 }
 
 // Objects is an informer and a client of the same objects. A reconcile function reads from the
-// cache of the informer, and writes with the client or by package write.
+// cache of the informer, and writes with the client or by package write. [For] makes them; a program
+// with another informer, such as one of package scoped, makes them itself.
 type Objects[T reflector.Object] struct {
 	*informer.Informer[T]
 	Client *client.Resource[T]

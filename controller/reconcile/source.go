@@ -340,10 +340,10 @@ func ByIndex[S, T any, I comparable](index *store.Index[I, T], values func(S) []
 }
 
 // GenerationChanged is a predicate for [Watch] and [Where]. It rejects modifications of only the
-// status or the metadata, which keep the generation. It accepts the beginning of a deletion. It does not work for kinds without a generation, such as ConfigMaps. It also rejects an
-// object that the server shows differently under the same generation and resource version, because
-// its definition got a default or another conversion: so does every predicate that compares
-// versions.
+// status or the metadata, which keep the generation. It accepts the beginning of a deletion. It does
+// not work for kinds without a generation, such as ConfigMaps. It also rejects an object that the
+// server shows differently under the same generation and resource version, because its definition
+// got a default or another conversion: so does every predicate that compares versions.
 func GenerationChanged[S metav1.Object](event eventqueue.Event[S]) bool {
 	if event.Type != eventqueue.Modification {
 		return true

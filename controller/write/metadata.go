@@ -28,8 +28,10 @@ var ErrDeleting = errors.New("object is being deleted: it can get no finalizer")
 //   - If the object is being deleted and does not have the finalizer, Finalize does nothing.
 //
 // The cleanup gets a [Copy] of the object. It may be called more than once. As long as it returns
-// an error, the object stays. Return that error from the reconcile function to retry the key. With
-// an error, Finalize returns the held object.
+// an error, the object stays. Return that error from the reconcile function to retry the key. If the
+// cleanup has to wait for an event, such as the deletion of a dependent, do not call Finalize before:
+// waiting is no failure. With an error, and if it sends no request, Finalize returns the held object,
+// which a cache and its readers may share.
 func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string, cleanup func(ctx context.Context, object T) error) (current T, alive bool, err error) {
 	if isNil(held) {
 		return held, false, failed("finalize", held, errNil)

@@ -160,7 +160,8 @@ func apply[T metav1.Object](ctx context.Context, objects *manager.Objects[T], si
 	return objects.Client.Apply(ctx, want, metav1.ApplyOptions{FieldManager: name, Force: true})
 }
 
-// sameKey maps an object to the Site with its name.
+// sameKey maps an object to the Site with its name, whoever owns it: if it was in the way of a Site, its
+// deletion has to wake that Site. reconcile.Owns would not map an object of another owner.
 func sameKey[T metav1.Object](object T) []store.Key {
 	return []store.Key{{Namespace: object.GetNamespace(), Name: object.GetName()}}
 }

@@ -46,7 +46,7 @@ func (s *Site) DeepCopy() *Site {
 	return &c
 }
 
-// DeepCopyObject makes a Site a runtime.Object, which an Event needs.
+// DeepCopyObject makes a Site a runtime.Object, so that Eventf takes it without a recorder.Reference.
 func (s *Site) DeepCopyObject() runtime.Object { return s.DeepCopy() }
 
 var siteKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}

@@ -78,7 +78,7 @@ func run(ctx context.Context, config *rest.Config) error {
 			if uid, _ := seen.Load(key); uid != app.UID { // the first list may be old
 				live, err := apps.Client.In(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 				if apierrors.IsNotFound(err) || err == nil && live.UID != app.UID {
-					return reconcile.Result{}, nil // the next call has the present state
+					return reconcile.Result{}, nil // the watch brings the change, and so the next call
 				} else if err != nil {
 					return reconcile.Result{}, err
 				}

@@ -74,7 +74,7 @@ func (o *operator) reconcile(ctx context.Context, key store.Key, app *App) (reco
 	if uid, _ := o.seen.Load(key); uid != app.UID { // the first list may be old
 		live, err := o.apps.Client.In(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && live.UID != app.UID {
-			return reconcile.Result{}, nil // the next call has the present state
+			return reconcile.Result{}, nil // the watch brings the change, and so the next call
 		} else if err != nil {
 			return reconcile.Result{}, err
 		}
