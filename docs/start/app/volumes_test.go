@@ -193,10 +193,11 @@ func TestBucketsUnderSimulatedDisturbances(t *testing.T) {
 		Operator: func(ctx context.Context, config *rest.Config) error {
 			return runVolumes(ctx, config, buckets)
 		},
-		Players: []simulate.Player{bound},
-		Reset:   buckets.clear,
-		Outside: buckets.all,
-		Steps:   []simulate.Step{simulate.Create(shop), simulate.Delete(shop), simulate.Create(shop)},
-		Most:    100,
+		Players:    []simulate.Player{bound},
+		Reset:      buckets.clear,
+		Outside:    buckets.all,
+		Steps:      []simulate.Step{simulate.Create(shop), simulate.Delete(shop), simulate.Create(shop)},
+		OldServers: true,
+		Most:       100,
 	})
 }
