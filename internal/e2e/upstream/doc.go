@@ -4,7 +4,7 @@
 //   - controller-runtime: all specs of pkg/cache, with the constructors of contrib/controllerruntime, on a real kube-apiserver.
 //   - client-go: the tests of tools/cache that need nothing but exported names, with the constructors replaced.
 //   - Kubernetes: the unit tests of its controllers, with the import of the factories replaced. Their version is the one of internal/controlplane. Usually
-//     eight packages are tested; the variable KUBEREFLECTOR_KUBERNETES names others, or all. testdata/kubernetes.md has the result of all.
+//     seven packages are tested; the variable KUBEREFLECTOR_KUBERNETES names others, or all. testdata/kubernetes.md has the result of all.
 //   - Kubernetes: its garbage collector runs as a program on a kube-apiserver, and leaves what the one of reflectortest leaves.
 //   - Kubernetes: its controller of StatefulSets runs there, too, and does to pods and claims what the player of controller/simulate does.
 //   - Kubernetes: kube-controller-manager and kube-scheduler run as programs on a kube-apiserver under a load, as they are and with our factories. They
