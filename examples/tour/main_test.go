@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,52 +30,36 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// visitor uses the tour by HTTP.
-type visitor struct {
+// reader uses the tour by HTTP.
+type reader struct {
 	t    *testing.T
 	home string
 }
 
-func (v visitor) request(method, path string) string {
-	request, err := http.NewRequestWithContext(v.t.Context(), method, v.home+path, nil)
-	require.NoError(v.t, err)
+func (r reader) request(method, path string) string {
+	request, err := http.NewRequestWithContext(r.t.Context(), method, r.home+path, nil)
+	require.NoError(r.t, err)
 	response, err := http.DefaultClient.Do(request)
-	require.NoError(v.t, err)
+	require.NoError(r.t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	require.NoError(v.t, err)
-	require.Equal(v.t, http.StatusOK, response.StatusCode, path)
-	return string(body)
+	require.NoError(r.t, err)
+	require.Equal(r.t, http.StatusOK, response.StatusCode, "%s: %s", path, body)
+	return html.UnescapeString(string(body))
 }
 
-// sees waits until the page shows something.
-func (v visitor) sees(what string, shown func(inspect.Informer) bool) {
-	v.t.Helper()
-	var last string
-	require.Eventually(v.t, func() bool {
-		last = v.request(http.MethodGet, "/informers/state.json")
+// sees waits until the page of package inspect shows something.
+func (r reader) sees(what string, shown func(inspect.Informer) bool) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
 		var state inspect.State
-		require.NoError(v.t, json.Unmarshal([]byte(last), &state))
+		require.NoError(r.t, json.Unmarshal([]byte(r.request(http.MethodGet, "/informers/state.json")), &state))
 		return len(state.Informers) == 1 && shown(state.Informers[0])
-	}, time.Minute, 20*time.Millisecond, "%s", what)
-}
-
-// goes presses a button and waits until a step is the current one.
-func (v visitor) goes(button, title string) {
-	v.t.Helper()
-	v.request(http.MethodPost, "/"+button)
-	v.reads(`aria-current="step"><h2>` + title)
-}
-
-// reads waits until the page of the steps has a text.
-func (v visitor) reads(text string) {
-	v.t.Helper()
-	require.Eventually(v.t, func() bool { return strings.Contains(v.request(http.MethodGet, "/"), text) }, time.Minute, 10*time.Millisecond, text)
+	}, time.Minute, 20*time.Millisecond, what)
 }
 
 func of(i inspect.Informer, subscriber string) inspect.Subscriber {
@@ -84,80 +71,108 @@ func of(i inspect.Informer, subscriber string) inspect.Subscriber {
 	return inspect.Subscriber{}
 }
 
-func has(i inspect.Informer, kind, key, origin string) bool {
-	for _, c := range i.Last {
-		if c.Type == kind && c.Key == key && c.Origin == origin {
-			return true
-		}
-	}
-	return false
-}
-
-// tourAt runs a tour until the test ends.
-func tourAt(t *testing.T, pace time.Duration, paused bool) visitor {
+// readTour runs a tour until the test ends.
+func readTour(t *testing.T) reader {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, listener, pace, paused) }()
+	go func() { ended <- run(ctx, listener) }()
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-ended)
 		http.DefaultClient.CloseIdleConnections()
 	})
-	return visitor{t, "http://" + listener.Addr().String()}
+	return reader{t, "http://" + listener.Addr().String()}
+}
+
+// told is what each step has to tell of the real informer; the text beside it says the same.
+var told = map[string][]string{
+	"The first list":             {"quick got Addition of web v2, initial."},
+	"A change travels":           {"quick got Modification of web v2 → v5."},
+	"A handler joins late":       {"slow got Addition of blue v3, initial. slow’s queue holds leaf and web."},
+	"An event waits":             {"quick got Modification of blue v3 → v6. slow’s queue holds blue."},
+	"Events merge":               {"slow’s queue holds blue (5 changes in one event). client-go’s buffer holds 5."},
+	"The newest state, once":     {"slow got Modification of blue v3 → v10.", "got OnUpdate of blue v3 → v6.", "got OnUpdate of blue v9 → v10."},
+	"Here and gone":              {"In slow’s queue the events cancelled each other, and nothing waits."},
+	"The same name, another pod": {"slow got Deletion of leaf", "slow got Addition of leaf"},
+	"A handler fails":            {"picky got Modification of blue v10 → v18. picky’s queue holds blue."},
+	"News end the back-off":      {"picky got Modification of blue v10 → v19."},
+	"The watch breaks":           {"The informer does not notice it."},
+	"The watch resumes":          {"quick got Modification of web v11 → v20."},
+	"The history is lost":        {"quick got Deletion of leaf v17, final state unknown.", "quick got Modification of blue"},
+	"The end":                    {"slow got Deletion of web"},
 }
 
 func TestTour(t *testing.T) {
-	v := tourAt(t, time.Hour, true)
-	assert.Contains(t, v.request(http.MethodGet, "/"), "informers/")
-	v.sees("three pods", func(i inspect.Informer) bool { return i.Objects == 3 && i.Synced && len(i.Subscribers) == 3 })
-	v.reads("watch pods resourceVersionMatch=NotOlderThan sendInitialEvents=true: 200")
-	v.reads("Lines in this step: quick 3, slow 3, fails 3.")
-	v.reads("slow: Addition of web, Pending, version 2")
-	v.goes("next", "A pod is created")
-	v.reads("no new request; the open watch brings the changes")
-	v.reads("quick: Addition of queue")
-	v.sees("the pod", func(i inspect.Informer) bool { return i.Objects == 4 && has(i, "Addition", "default/queue", "Watch") })
-	v.goes("next", "One pod changes forty times")
-	v.sees("merged events", func(i inspect.Informer) bool { return of(i, "slow").Merged > 30 && of(i, "slow").Events <= 5 })
-	v.goes("next", "A handler fails")
-	v.reads("fails: pod db has failed")
-	v.sees("a back-off", func(i inspect.Informer) bool {
-		s := of(i, "fails")
-		return s.Retries > 0 && s.Keys == 1 && strings.Contains(s.Queues[0].Error, "pod db has failed")
-	})
-	v.goes("next", "A newer state ends the back-off")
-	v.sees("no queue", func(i inspect.Informer) bool { return of(i, "fails").Keys == 0 })
-	v.reads("fails: Modification of db, Running")
-	v.goes("next", "The watch breaks")
-	v.reads(": no answer (Refuse")
-	v.sees("the failure", func(i inspect.Informer) bool {
-		return i.Reflectors[0].Phase == "BackingOff" && strings.Contains(i.Reflectors[0].Error, "refused") && i.Objects == 4 && i.Ready && i.StaleSeconds > 1
-	})
-	v.goes("next", "The watch resumes")
-	v.sees("a re-creation", func(i inspect.Informer) bool {
-		return i.Reflectors[0].Phase == "Watching" && has(i, "Deletion", "default/cache", "Watch") && has(i, "Addition", "default/cache", "Watch")
-	})
-	v.goes("next", "The server forgets its history")
-	v.sees("a missing pod", func(i inspect.Informer) bool { return has(i, "Deletion", "default/queue", "List") && i.Objects == 3 })
-	v.goes("next", "All pods are deleted")
-	v.sees("nothing", func(i inspect.Informer) bool { return i.Objects == 0 })
-	v.goes("next", "All pods are deleted")
+	r := readTour(t)
+	assert.Contains(t, r.request(http.MethodGet, "/"), "<h2>Three pods</h2>")
+	for n := 1; n < len(script); n++ {
+		page, title := r.request(http.MethodPost, fmt.Sprint("/next?step=", n)), script[n].Title
+		require.Contains(t, page, "<h2>"+title+"</h2>")
+		for _, text := range told[title] {
+			assert.Contains(t, page, text, title)
+		}
+		switch title {
+		case "Events merge":
+			r.sees("one in the call, one waits", func(i inspect.Informer) bool {
+				return of(i, "slow").Merged == 4 && of(i, "slow").Events == 2
+			})
+		case "The newest state, once":
+			r.sees("no queue", func(i inspect.Informer) bool { return of(i, "slow").Keys == 0 })
+			assert.Contains(t, page, "3 calls, the last: Addition of web v5, initial", "the picture before the step")
+			assert.Contains(t, page, "4 calls, the last: Modification of blue v3 → v10")
+			assert.Contains(t, page, "8 calls, the last: OnUpdate of blue v9 → v10")
+		case "A handler fails":
+			r.sees("a back-off", func(i inspect.Informer) bool {
+				s := of(i, "picky")
+				return s.Keys == 1 && strings.Contains(s.Queues[0].Error, "pod blue has failed")
+			})
+		case "The end":
+			r.sees("nothing", func(i inspect.Informer) bool { return i.Objects == 0 && of(i, "slow").Keys == 0 })
+		}
+	}
+	assert.Contains(t, r.request(http.MethodPost, "/next?step=15"), "<h2>The end</h2>")
+	assert.Contains(t, r.request(http.MethodPost, "/next?step=3"), "<h2>A handler joins late</h2>", "a step happens once")
+	assert.Contains(t, r.request(http.MethodGet, "/?step=5"), "5 in 1")
+	assert.Contains(t, r.request(http.MethodPost, "/restart"), "<h2>Three pods</h2>")
+	assert.Contains(t, r.request(http.MethodGet, "/?step=5"), "<h2>Three pods</h2>", "it has not happened again")
+}
 
-	v.goes("back", "The server forgets its history")
-	v.sees("a missing pod again", func(i inspect.Informer) bool { return has(i, "Deletion", "default/queue", "List") && i.Objects == 3 })
-	v.goes("back", "The watch resumes")
-	v.sees("four pods", func(i inspect.Informer) bool { return i.Objects == 4 && i.Reflectors[0].Phase == "Watching" })
-	v.goes("restart", "Three pods exist")
-	v.sees("three pods", func(i inspect.Informer) bool { return i.Objects == 3 && i.Changes == 3 })
-	v.goes("back", "Three pods exist")
+func TestLinksOfTheStepsExist(t *testing.T) {
+	for _, s := range script {
+		for _, l := range []link{s.Series, s.Docs} {
+			file, anchor, _ := strings.Cut(l.to, "#")
+			text, err := os.ReadFile("../../" + file)
+			require.NoError(t, err)
+			if anchor == "" {
+				continue
+			}
+			anchors := ""
+			for line := range strings.Lines(string(text)) {
+				if title, is := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); is && line[0] == '#' {
+					anchors += "#" + regexp.MustCompile(`[^a-z0-9-]`).ReplaceAllString(strings.ReplaceAll(strings.ToLower(strings.TrimSpace(title)), " ", "-"), "") + "\n"
+				}
+			}
+			assert.Contains(t, anchors, "#"+anchor+"\n", l.to)
+		}
+		folder, name, _ := strings.Cut(s.Type.to, "#")
+		files, err := filepath.Glob("../../" + folder + "/*.go")
+		require.NoError(t, err)
+		declared := false
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			declared = declared || regexp.MustCompile(`(?m)^(type |func |\t)`+name+`\b`).Match(text)
+		}
+		assert.True(t, declared, s.Type.to)
+	}
 }
 
 func TestOtherWebsitesDoNotPressTheButtons(t *testing.T) {
-	v := tourAt(t, time.Hour, true)
+	r := readTour(t)
 	for site, want := range map[string]int{"cross-site": http.StatusForbidden, "same-origin": http.StatusOK} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.home+"/next", nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.home+"/next", nil)
 		require.NoError(t, err)
 		request.Header.Set("Sec-Fetch-Site", site)
 		response, err := http.DefaultClient.Do(request)
@@ -165,20 +180,6 @@ func TestOtherWebsitesDoNotPressTheButtons(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		assert.Equal(t, want, response.StatusCode, site)
 	}
-}
-
-func TestTourContinuesByItselfUnlessFrozen(t *testing.T) {
-	v := tourAt(t, 50*time.Millisecond, true)
-	v.reads("Step 1 of 9, waits for you")
-	v.request(http.MethodPost, "/freeze")
-	v.request(http.MethodPost, "/auto")
-	v.reads("Step 1 of 9, frozen")
-	v.request(http.MethodPost, "/freeze")
-	v.reads("Step 9 of 9</p>")
-	v.request(http.MethodPost, "/freeze")
-	v.reads("Step 9 of 9, frozen</p>")
-	v.request(http.MethodPost, "/back")
-	v.reads("Step 9 of 9</p>") // going back ends the freeze
 }
 
 var update = flag.Bool("update", false, "record the tour anew")
@@ -249,59 +250,40 @@ func (d *diary) text() string {
 	return strings.Join(d.lines, "\n") + "\n"
 }
 
-// backingOff are the steps in which the reflector backs off for a random time.
-var backingOff = []string{"The watch breaks", "The watch resumes", "The server forgets its history"}
-
-// live plays the script for an informer with the handlers of the tour, and returns its diary. Each
-// step lasts longer than the longest back-off.
-func live(t *testing.T, pods *informer.Informer[*corev1.Pod], happens func(step, int) error) string {
+// live plays the script in a world, and returns its diary.
+func live(t *testing.T, w *world) string {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	d := &diary{pods: pods}
-	var out printed
-	subscribe(ctx, pods, &out)
-	pods.Handle(d, informer.WithName("diary"), informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
-	ended := make(chan error, 1)
-	for n, s := range script {
-		began := time.Now()
-		for i := range s.times {
-			if i > 0 {
-				<-time.After(between)
+	d := &diary{pods: w.pods}
+	w.pods.Handle(d, informer.WithName("diary"), informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
+	for _, s := range script {
+		for _, a := range s.acts {
+			if w.server != nil || !a.atServer {
+				require.NoError(t, a.does(w))
 			}
-			require.NoError(t, happens(s, i))
-		}
-		if n == 0 {
-			go func() { ended <- ignoreLeft(pods.Run(ctx)) }()
-		}
-		for _, pause := range []time.Duration{time.Second, 2 * time.Minute} {
-			<-time.After(pause)
-			synctest.Wait()
-			if pause > time.Second || !slices.Contains(backingOff, s.Title) {
-				d.look(s.Title)
+			if w.started {
+				<-time.After(10 * time.Second) // longer than the first back-off of the reflector
+				synctest.Wait()
 			}
 		}
-		if s.times == 40 {
-			assert.Equal(t, 40, out.count("quick", began), "quick handles each change")
-			assert.Equal(t, 3, out.count("slow", began), "slow handles the latest state every two seconds")
-		}
-		<-time.After(time.Second) // between two steps
+		d.look(s.Title)
+		<-time.After(time.Second) // so that nothing else happens at the time of the look
 	}
-	stop()
-	require.NoError(t, <-ended)
+	require.NoError(t, w.stop())
 	return d.text()
 }
 
 // recordTour plays the tour on a server, and returns its diary and its recording.
 func recordTour(t *testing.T) (text string, recording []byte) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t, reflectortest.WithBookmarkInterval(time.Minute))
+		server, err := reflectortest.NewServer(reflectortest.WithBookmarkInterval(time.Minute))
+		require.NoError(t, err)
 		var file bytes.Buffer
 		recorder := record.NewRecorder(&file)
 		config := server.Config()
 		config.Wrap(recorder.Wrap)
-		clientset, err := kubernetes.NewForConfig(config)
+		w, err := newWorld(t.Context(), config, server)
 		require.NoError(t, err)
-		text = live(t, informer.New(clientset.CoreV1().Pods("default")), func(s step, n int) error { return s.happens(server, n) })
+		text = live(t, w)
 		require.NoError(t, recorder.Close())
 		recording = file.Bytes()
 	})
@@ -313,9 +295,9 @@ func replay(t *testing.T, recording []byte) (text string) {
 	synctest.Test(t, func(t *testing.T) {
 		replay, err := record.NewReplay(bytes.NewReader(recording))
 		require.NoError(t, err)
-		clientset, err := kubernetes.NewForConfig(replay.Config())
+		w, err := newWorld(t.Context(), replay.Config(), nil)
 		require.NoError(t, err)
-		text = live(t, informer.New(clientset.CoreV1().Pods("default")), func(step, int) error { return nil })
+		text = live(t, w)
 		<-replay.Done()
 		require.NoError(t, replay.Err())
 	})

@@ -1,178 +1,197 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"embed"
+	"encoding/json"
 	"errors"
+	"html/template"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer/inspect"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 )
 
-// order is what the visitor wants, or what the tour does instead.
-type order string
+var (
+	//go:embed assets
+	assets embed.FS
 
-const (
-	next    order = "next"
-	back    order = "back"
-	restart order = "restart"
-	over    order = "" // the tour ends
+	templates = template.Must(template.New("").Funcs(template.FuncMap{
+		"json": func(flights [][]flight) (string, error) {
+			text, err := json.Marshal(flights)
+			return string(text), err
+		},
+	}).ParseFS(assets, "assets/tour.html"))
 )
 
-// tour plays the script. To go back it builds a new world and repeats the steps before without
-// pauses, because the informer of the old world has already seen the later steps.
+// policy allows only files of the tour itself.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'"
+
+// tour plays the script step by step, and keeps what it showed, so that the reader can go back.
 type tour struct {
 	inspect *inspect.Page
-	pace    time.Duration
-	orders  chan order // holds one; only order sends
 
-	// mu protects the fields below it.
-	mu        sync.Mutex
-	world     *world // nil before the first step
-	at        int    // the number of the step in the script
-	began     time.Time
-	repeating bool // steps that the visitor has seen
-	auto      bool // the next step happens after the pace
-	frozen    bool
-}
-
-func newTour(page *inspect.Page, pace time.Duration, paused bool) *tour {
-	return &tour{inspect: page, pace: pace, auto: !paused, orders: make(chan order, 1)}
+	mu     sync.Mutex
+	world  *world
+	remove func()    // takes the world's informer from inspect
+	shown  [][]frame // of the steps that happened; the first frame of a step is the state before it
 }
 
 // run serves the tour until ctx ends.
-func run(ctx context.Context, listener net.Listener, pace time.Duration, paused bool) error {
-	page := inspect.New(inspect.WithInterval(250 * time.Millisecond))
-	t := newTour(page, pace, paused)
-	routes := t.routes()
-	routes.Handle("/informers/", http.StripPrefix("/informers", page))
+func run(ctx context.Context, listener net.Listener) error {
+	t := &tour{inspect: inspect.New(inspect.WithInterval(250 * time.Millisecond))}
+	if err := t.restart(ctx); err != nil {
+		return err
+	}
+	routes := t.routes(ctx)
 	// The buttons are for the tour's own page. Other websites must not press them.
 	own := http.NewCrossOriginProtection().Handler(routes)
 	web := &http.Server{Handler: own, ReadHeaderTimeout: 5 * time.Second}
-	web.RegisterOnShutdown(page.Close)
-
+	web.RegisterOnShutdown(t.inspect.Close)
 	ctx, stop := context.WithCancel(ctx)
-	played := make(chan error, 1)
+	down := make(chan error, 1)
 	go func() {
-		err := t.play(ctx)
-		stop()
-		played <- errors.Join(err, web.Shutdown(context.WithoutCancel(ctx)))
+		<-ctx.Done()
+		down <- web.Shutdown(context.WithoutCancel(ctx))
 	}()
 	err := web.Serve(listener)
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
 	stop()
-	return errors.Join(err, <-played)
+	return errors.Join(err, <-down, t.end())
 }
 
-// play runs the script until ctx ends.
-func (t *tour) play(ctx context.Context) error {
-	for first, goOn := 0, true; goOn; {
-		var err error
-		if first, goOn, err = t.live(ctx, first); err != nil {
+// restart begins the tour in a new world.
+func (t *tour) restart(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.endLocked(); err != nil {
+		return err
+	}
+	server, err := reflectortest.NewServer(reflectortest.WithBookmarkInterval(5 * time.Second))
+	if err != nil {
+		return err
+	}
+	w, err := newWorld(ctx, server.Config(), server)
+	if err != nil {
+		server.Close()
+		return err
+	}
+	t.world, t.remove = w, inspect.Add(t.inspect, w.pods)
+	t.shown = nil
+	return t.playLocked()
+}
+
+func (t *tour) end() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.endLocked()
+}
+
+func (t *tour) endLocked() error {
+	if t.world == nil {
+		return nil
+	}
+	t.remove()
+	err := t.world.stop()
+	t.world = nil
+	return err
+}
+
+// next lets a step happen, unless it has happened.
+func (t *tour) next(step int) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if step != len(t.shown) || step >= len(script) || t.world == nil {
+		return nil
+	}
+	return t.playLocked()
+}
+
+// playLocked lets the next step happen.
+func (t *tour) playLocked() error {
+	s, w := script[len(t.shown)], t.world
+	now := w.draw(s.shows)
+	frames := []frame{{Picture: now}}
+	for _, a := range s.acts {
+		if a.text == turn.text && !w.slow.busy() && !(slices.Contains(s.shows, clientGo) && w.theirsSlow.busy()) {
+			continue // nothing waits any more
+		}
+		if err := a.does(w); err != nil {
 			return err
 		}
+		if err := w.settle(); err != nil {
+			return err
+		}
+		before := now
+		now = w.draw(s.shows)
+		frames = append(frames, newFrame(a, before, now))
 	}
+	t.shown = append(t.shown, frames)
 	return nil
 }
 
-// live runs the script in a new world, without pauses before the step first. It returns the first
-// step of the next world.
-func (t *tour) live(ctx context.Context, first int) (again int, goOn bool, err error) {
-	w, err := newWorld(ctx, t.inspect)
-	if err != nil {
-		return 0, false, err
-	}
-	defer func() { err = errors.Join(err, w.stop()) }()
-	for at := 0; at < len(script); {
-		t.enter(w, at, at < first)
-		wanted, err := t.step(ctx, w, at, at < first)
-		switch {
-		case err != nil || wanted == over:
-			return 0, false, err
-		case wanted == restart:
-			return 0, true, nil
-		case wanted == back:
-			return max(at-1, 0), true, nil
-		case at < len(script)-1:
-			at++
-		}
-	}
-	return 0, true, nil
+// view is the content of the page.
+type view struct {
+	Step       step
+	Next, Back int // numbers of steps; the first is 0
+	Steps      int
+	Last       bool
+	Before     picture
+	Frames     []frame
+	Now        picture
 }
 
-func (t *tour) enter(w *world, at int, repeating bool) {
+func (t *tour) view(at int) view {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.world, t.at, t.repeating, t.began = w, at, repeating, time.Now()
-	if at == 0 {
-		t.began = w.began
+	at = max(min(at, len(t.shown)-1), 0)
+	frames := t.shown[at]
+	return view{
+		Step: script[at], Next: at + 1, Back: max(at-1, 0), Steps: len(script), Last: at == len(script)-1,
+		Before: frames[0].Picture, Frames: frames[1:], Now: frames[len(frames)-1].Picture,
 	}
 }
 
-// step makes a step happen and returns what follows it.
-func (t *tour) step(ctx context.Context, w *world, at int, hurry bool) (order, error) {
-	s := script[at]
-	for n := range s.times {
-		if at > 0 { // newWorld has made the first step happen
-			if err := s.happens(w.server, n); err != nil {
-				return over, err
-			}
-		}
-		if hurry || n == s.times-1 {
-			continue
-		}
-		select {
-		case wanted := <-t.orders:
-			if wanted != next {
-				return wanted, nil
-			}
-			hurry = true
-		case <-time.After(between):
-		case <-ctx.Done():
-			return over, nil
-		}
+func (t *tour) routes(ctx context.Context) *http.ServeMux {
+	routes := http.NewServeMux()
+	number := func(r *http.Request) int {
+		n, _ := strconv.Atoi(r.FormValue("step")) // without a number it is the first step
+		return n
 	}
-	wait := t.pace
-	if hurry {
-		wait = between / 10
-	}
-	ticker := time.NewTicker(wait)
-	defer ticker.Stop()
-	for {
-		select {
-		case wanted := <-t.orders:
-			if wanted != next || at < len(script)-1 {
-				return wanted, nil
-			}
-		case <-ticker.C:
-			if hurry && s.done(w) || !hurry && t.goesOn() && at < len(script)-1 {
-				return next, nil
-			}
-		case <-ctx.Done():
-			return over, nil
+	routes.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		var page bytes.Buffer
+		if err := templates.ExecuteTemplate(&page, "tour.html", t.view(number(r))); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
 		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", policy)
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(page.Bytes()) // an error means that the reader has gone
+	})
+	for _, name := range []string{"tour.css", "tour.js"} {
+		routes.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
 	}
-}
-
-// goesOn reports whether the next step happens without an order.
-func (t *tour) goesOn() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.auto && !t.frozen
-}
-
-// order passes an order of the visitor to the script. It replaces an order that still waits.
-func (t *tour) order(o order) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.frozen = false
-	select {
-	case <-t.orders:
-	default:
+	do := func(path string, what func(step int) error) {
+		routes.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			step := number(r)
+			if err := what(step); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			http.Redirect(w, r, "./?step="+strconv.Itoa(step), http.StatusSeeOther)
+		})
 	}
-	t.orders <- o
+	do("/next", t.next)
+	do("/restart", func(int) error { return t.restart(ctx) })
+	routes.Handle("/informers/", http.StripPrefix("/informers", t.inspect))
+	return routes
 }

@@ -1,49 +1,99 @@
-// Keeps the steps up to date in place, so that the focus stays on its button.
+// Shows how the pods of a step travel, and then the answer. The focus stays on its button. Without scripts, each step is
+// a page of its own.
 "use strict";
 (() => {
-	const frame = document.querySelector("iframe");
-	const narrow = matchMedia("(max-width: 50rem)");
-	let latest = 0; // the number of the last request
+	const $ = (id) => document.getElementById(id);
+	const calm = matchMedia("(prefers-reduced-motion: reduce)");
+	let hurry = null; // lets what moves arrive; null while nothing moves
 
-	// show renders an answer, unless a later request has been sent.
-	async function show(url, options) {
-		const number = ++latest;
+	// go gets a step and shows it. Pressed again while pods travel, a button only lets them arrive.
+	async function go(address, options) {
+		if (hurry) return hurry();
+		const skip = new AbortController();
+		hurry = () => skip.abort();
+		if (calm.matches || !options) skip.abort(); // nothing travels
+		$("picture").ariaBusy = "true";
+		await show(address, options, skip.signal);
+		$("picture").ariaBusy = "false";
+		hurry = null;
+	}
+
+	async function show(address, options, signal) {
 		let page;
 		try {
-			page = new DOMParser().parseFromString(await (await fetch(url, options)).text(), "text/html");
-		} catch {
-			document.getElementById("status").textContent = "The tour has ended";
+			const answer = await fetch(address, options);
+			const text = await answer.text();
+			if (!answer.ok) throw new Error(text);
+			page = new DOMParser().parseFromString(text, "text/html");
+			history.pushState(null, "", answer.url);
+		} catch (error) {
+			$("at").textContent = "The tour has ended: " + error.message;
 			return;
 		}
-		if (number !== latest || !page.getElementById("steps")) return;
-		for (const there of page.querySelectorAll("button")) {
-			const here = document.getElementById(there.id);
-			for (const name of ["aria-disabled", "aria-pressed"]) {
-				if (here.getAttribute(name) === there.getAttribute(name)) continue;
-				if (there.hasAttribute(name)) here.setAttribute(name, there.getAttribute(name));
-				else here.removeAttribute(name);
+		scrollTo(0, 0); // to the picture
+		await play(page, signal);
+		for (const there of page.querySelectorAll("nav button")) {
+			const here = $(there.id);
+			here.value = there.value;
+			here.ariaDisabled = there.ariaDisabled;
+		}
+		for (const id of ["at", "step"]) $(id).replaceChildren(...page.getElementById(id).childNodes);
+	}
+
+	async function play(page, signal) {
+		$("moved").replaceChildren();
+		draw(page.getElementById("before"));
+		for (const item of [...page.querySelectorAll("#moved li")]) {
+			for (const row of JSON.parse(item.dataset.flights) ?? []) {
+				if (!signal.aborted) await Promise.all(row.map((flight) => fly(flight, signal)));
 			}
+			draw(item.querySelector("template"));
+			$("moved").append(item); // its text is announced
+			if (!signal.aborted) await pause(400, signal);
 		}
-		const frozen = page.getElementById("freeze").getAttribute("aria-pressed") === "true";
-		for (const id of frozen ? ["status"] : ["status", "steps"]) {
-			const here = document.getElementById(id), there = page.getElementById(id);
-			if (here.innerHTML !== there.innerHTML) here.innerHTML = there.innerHTML;
-		}
-		frame.contentWindow.postMessage({ freeze: frozen }, location.origin);
+	}
+
+	function draw(template) {
+		$("picture").replaceChildren(document.importNode(template.content, true));
+	}
+
+	// fly moves the shape of a pod from a place to another, or to the event there that it merges into.
+	function fly({ pod, from, to }, signal) {
+		const start = spot(from, pod), end = spot(to, pod);
+		if (!start || !end) return;
+		const shape = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+		shape.setAttribute("class", "flying " + pod);
+		shape.innerHTML = `<use href="#${pod}"/>`;
+		document.body.append(shape);
+		const at = ({ x, y }) => ({ transform: `translate(${x}px, ${y}px)` });
+		const animation = shape.animate([at(start), at(end)], { duration: 600, easing: "ease-in-out" });
+		signal.addEventListener("abort", () => animation.finish());
+		return animation.finished.then(() => shape.remove());
+	}
+
+	function spot(name, pod) {
+		const place = document.querySelector(`[data-place="${name}"]`);
+		return (place?.querySelector(`[data-pod="${pod}"] svg`) ?? place?.querySelector("ul, p"))?.getBoundingClientRect();
+	}
+
+	function pause(milliseconds, signal) {
+		return new Promise((resolve) => {
+			setTimeout(resolve, milliseconds);
+			signal.addEventListener("abort", resolve);
+		});
 	}
 
 	document.addEventListener("submit", (event) => {
 		event.preventDefault();
-		if (event.submitter?.getAttribute("aria-disabled") === "true") return;
-		show(event.target.action, { method: "POST" });
+		const { id, value } = event.submitter;
+		if (event.submitter.getAttribute("aria-disabled") === "true") return;
+		if (id === "back") go("./?step=" + value);
+		else go(id, { method: "POST", body: new URLSearchParams(id === "next" ? { step: value } : {}) });
 	});
-	setInterval(() => show("./"), 500);
-
-	// On a narrow screen the frame is as high as its page, so that only the whole page scrolls.
-	function fit() {
-		const body = frame.contentDocument?.body;
-		frame.style.height = narrow.matches && body ? body.offsetHeight + "px" : "";
-	}
-	setInterval(fit, 500);
-	narrow.addEventListener("change", fit);
+	document.addEventListener("keydown", (event) => {
+		if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+		if (event.key === "ArrowRight") $("next").click();
+		if (event.key === "ArrowLeft") $("back").click();
+	});
+	addEventListener("popstate", () => location.reload());
 })();
