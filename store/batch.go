@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/kubereflector/kubereflector/internal/panicked"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -65,6 +66,7 @@ type replaceBatch[T any] struct {
 	// keys.
 	positions map[Key]int
 	keyless   []identified[T] // rejected objects without a key
+	stacks    panicked.Stacks // in the errors of the writes
 	refused   int             // how many objects the budget did not admit
 	ended     error           // why the batch accepts no more writes
 }
@@ -192,9 +194,13 @@ func (b *replaceBatch[T]) write(from *Write[T]) error {
 	if w.err == nil && len(c.indexes) > 0 {
 		held := c.table.entry(w.key)
 		if (held == nil || held.known() != w.version) && c.checkOwner(b.in, w.key) == nil {
-			_ = c.prepare(&w, held) // Commit tries again and returns the error
+			if err := c.prepare(&w, held); err != nil {
+				b.release(&w)
+				w.reject(err)
+			}
 		}
 	}
+	w.err = b.stacks.Bound(w.err)
 	b.add(w)
 	return nil
 }
@@ -241,6 +247,7 @@ func (b *replaceBatch[T]) release(w *identified[T]) {
 	b.cache.releaseTerms(w)
 	if w.share > 0 {
 		b.cache.budget.count(w, -w.share)
+		w.share = 0
 	}
 }
 
@@ -255,15 +262,21 @@ func (b *replaceBatch[T]) reset() {
 // gather counts an object in the budget. It returns false for a rejected object, and rejects an
 // object that exceeds the budget.
 func (b *replaceBatch[T]) gather(w *identified[T]) bool {
-	if c := b.cache; w.err == nil {
-		if w.err = c.budget.gather(w, c.table.entry(w.key)); w.err == nil {
+	err := w.err
+	if c := b.cache; err == nil {
+		if err = c.budget.gather(w, c.table.entry(w.key)); err == nil {
 			return true
 		}
 	}
-	// A substring would keep the memory of the whole object.
+	w.reject(err)
+	return false
+}
+
+// reject records that Commit will reject a write, which frees the memory of its object until then.
+func (w *identified[T]) reject(err error) {
 	var none T
-	w.object = none
+	w.object, w.err = none, err
+	// A substring would keep the memory of the whole object.
 	w.key = Key{strings.Clone(w.key.Cluster), strings.Clone(w.key.Namespace), strings.Clone(w.key.Name)}
 	w.version = Version{types.UID(strings.Clone(string(w.version.UID))), strings.Clone(w.version.ResourceVersion)}
-	return false
 }

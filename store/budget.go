@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/memsize"
+	"github.com/kubereflector/kubereflector/internal/panicked"
 )
 
 // ErrOverBudget means that the cache rejected an object, or ended a list, because it would have taken
@@ -90,7 +91,7 @@ func (b *Budget[T]) Bytes() int64 { return b.bytes.Load() }
 func (b *Budget[T]) measure(object T) (n int64, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			n, err = 0, recovered(value)
+			n, err = 0, panicked.Error(value)
 		}
 	}()
 	return b.size(object), nil

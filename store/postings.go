@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/kubereflector/kubereflector/internal/panicked"
 )
 
 // term is a value that an index found. All objects with the value share the term. Only uses and
@@ -195,7 +197,7 @@ func (v *indexer[I, T]) derive(into, held []*term, key Key, object T) (found []*
 			v.release(t)
 		}
 		if value := recover(); value != nil {
-			err = recovered(value)
+			err = panicked.Error(value)
 		}
 		found, err = into, fmt.Errorf("index %q: function for %.253q: %w", v.name, key, err)
 	}()

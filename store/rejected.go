@@ -1,18 +1,18 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/kubereflector/kubereflector/internal/panicked"
 )
 
 // ErrPanic means that a function of the user panicked: a KeyFunc, an index function, or a function
 // of package decorate. The store rejects the object. The error that wraps it has the value and the
-// stack.
-var ErrPanic = errors.New("panic")
+// stack; but if functions panic on more than 100 objects of a list, only the errors of 100 have them.
+var ErrPanic = panicked.Err
 
 // Rejection is one object that a [Store] rejected.
 type Rejection struct {
@@ -81,12 +81,6 @@ func rejectedError(rejections []Rejection) error {
 	return &RejectedError{Rejections: rejections}
 }
 
-// recovered turns the value of a recovered panic into an error. It adds the stack, so that users
-// find their function that panicked.
-func recovered(value any) error {
-	return fmt.Errorf("%w: %.1000s\n%s", ErrPanic, fmt.Sprint(value), debug.Stack())
-}
-
 // rejectedKeys are the keys that a partition rejected and has not stored or deleted since. While
 // there are any, the partition's resource version stays before them (store-S5). The zero Key stands
 // for objects without a key, and is in no scope.
@@ -101,7 +95,8 @@ func (r *rejectedKeys) add(key Key) {
 
 // Rejected returns, in order, the keys that hold back the resource version of the partition. The
 // cache rejected an object under each key, and has not stored or deleted it since (store-S5). The
-// zero Key stands for objects without a key.
+// zero Key stands for objects without a key. While the cache makes a write, a key may be missing a moment
+// before Get shows its object.
 func (p *Partition[T]) Rejected() []Key { return p.cache.rejected(&p.progress) }
 
 // Rejected is [Partition.Rejected] for the cache itself.

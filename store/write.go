@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kubereflector/kubereflector/internal/panicked"
 	"github.com/kubereflector/kubereflector/internal/unannounced"
 	"github.com/tidwall/btree"
 )
@@ -138,6 +139,7 @@ type txn[T any] struct {
 	unannounced bool
 	mutations   []mutation[T]
 	rejections  []Rejection
+	stacks      panicked.Stacks // in rejections
 
 	// resourceVersion is the version after the commit. observedVersion is the version up to which every change
 	// has been received, rejected objects included.
@@ -310,7 +312,7 @@ func (c *Cache[T]) describe(object T) (key Key, version Version, err error) {
 		// The methods of a nil object without a key panic when VersionOf calls them. The first
 		// error says more than the panic.
 		if value := recover(); value != nil && err == nil {
-			key, version, err = Key{}, knownVersion(object), recovered(value)
+			key, version, err = Key{}, knownVersion(object), panicked.Error(value)
 		}
 	}()
 	if key, err = c.keyOf(object); err == nil && key == (Key{}) {
@@ -330,7 +332,7 @@ func (tx *txn[T]) decide(w *identified[T]) {
 			if errors.Is(w.err, ErrOutOfScope) {
 				err = w.err
 			} else {
-				err = errors.Join(err, w.err)
+				err = errors.Join(err, tx.stacks.Bound(w.err))
 			}
 			// No later write of this writer would clear the key, so rejected does not get it.
 			tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: err})
@@ -392,7 +394,7 @@ func (tx *txn[T]) reject(w *identified[T], err error) {
 			tx.resourceVersion = tx.progress.resourceVersion
 		}
 	}
-	tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: err})
+	tx.rejections = append(tx.rejections, Rejection{Key: w.key, Version: w.version, Err: tx.stacks.Bound(err)})
 }
 
 // stageRemoval stages the deletion of the object under the key of a mutation.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/panicked"
 	"github.com/kubereflector/kubereflector/internal/unannounced"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -369,6 +371,93 @@ func TestPanicOfAKeyFuncIsARejection(t *testing.T) {
 	err := c.Replace([]*Key{{Name: "a"}, nil, {Name: "b"}}, "")
 	assert.ErrorIs(t, err, ErrPanic)
 	assert.Equal(t, []string{"a", "b"}, names(c.All()))
+}
+
+// A stack is some kilobytes, and whoever keeps the error keeps it until the next list.
+func TestFunctionThatPanicsOnEachObjectLeavesFewStacks(t *testing.T) {
+	var pods []*corev1.Pod
+	var events writes[*corev1.Pod]
+	for i := range 2 * panicked.MaxStacks {
+		pods = append(pods, pod("n", fmt.Sprintf("%03d", i), fmt.Sprint("uid-", i), "2"))
+		events.Add(pods[i])
+	}
+	for name, open := range map[string]func() (*podCache, error){
+		"KeyFunc": func() (*podCache, error) { return New(func(*corev1.Pod) (Key, error) { panic("ouch") }), nil },
+		"index": func() (*podCache, error) {
+			c := newPods()
+			_, err := AddIndex(c, "bad", func(*corev1.Pod) []string { panic("ouch") })
+			return c, err
+		},
+		"size": func() (*podCache, error) {
+			c := newPods()
+			_, err := AddBudget(c, 0, func(*corev1.Pod) int64 { panic("ouch") })
+			return c, err
+		},
+	} {
+		for way, write := range map[string]func(*podCache) error{
+			"list":          func(c *podCache) error { return c.Replace(pods, "2") },
+			"list in parts": func(c *podCache) error { return list[*corev1.Pod]{Objects: pods}.to(c) },
+			"events":        func(c *podCache) error { return events.to(c) },
+		} {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				c, err := open()
+				require.NoError(t, err)
+				rejected, ok := errors.AsType[*RejectedError](write(c))
+				require.True(t, ok)
+				require.Len(t, rejected.Rejections, len(pods))
+				stacks := 0
+				for i, r := range rejected.Rejections {
+					require.ErrorIs(t, r.Err, ErrPanic)
+					assert.Equal(t, pods[i].ResourceVersion, r.Version.ResourceVersion)
+					if name != "KeyFunc" {
+						assert.Equal(t, Key{Namespace: "n", Name: pods[i].Name}, r.Key)
+					}
+					if strings.Contains(r.Err.Error(), "[running]") {
+						stacks++
+					}
+				}
+				assert.Equal(t, panicked.MaxStacks, stacks)
+				assert.Contains(t, rejected.Rejections[0].Err.Error(), "[running]", "the first ones are shown")
+			})
+		}
+	}
+}
+
+func TestErrorWithoutAStackStillSaysWhoseTheKeyIs(t *testing.T) {
+	p, err := newPods().Partition(Scope{Namespace: "mine"})
+	require.NoError(t, err)
+	var events writes[*corev1.Pod]
+	for i := range 2 * panicked.MaxStacks {
+		events.Fail(Rejection{Key: Key{Namespace: "other", Name: fmt.Sprint(i)}, Err: panicked.Error("ouch")})
+	}
+	rejected, ok := errors.AsType[*RejectedError](events.to(p))
+	require.True(t, ok)
+	stacks := 0
+	for _, r := range rejected.Rejections {
+		require.ErrorIs(t, r.Err, ErrOutOfScope)
+		require.ErrorIs(t, r.Err, ErrPanic)
+		stacks += strings.Count(r.Err.Error(), "[running]")
+	}
+	assert.Equal(t, panicked.MaxStacks, stacks)
+}
+
+// The reflector may take minutes for a list.
+func TestListKeepsNoObjectOnWhichAnIndexFunctionPanics(t *testing.T) {
+	c, gathered := limited(t, 1000)
+	calls := 0
+	values := indexed(t, c, func(*corev1.Pod) []string { calls++; panic("ouch") })
+	batch, err := begun(c, sized("a", 600, 1), sized("b", 600, 1))
+	require.NoError(t, err)
+	for _, w := range batch.(*replaceBatch[*corev1.Pod]).writes {
+		assert.Nil(t, w.object)
+	}
+	assert.Zero(t, gathered())
+	err = batch.Commit("1")
+	require.ErrorIs(t, err, ErrPanic)
+	require.NotErrorIs(t, err, ErrOverBudget, "an object that is not kept takes no room")
+	assert.Equal(t, 2, calls, "it panics again, so it is not called again")
+	assert.Equal(t, []Key{{Namespace: "n", Name: "a"}, {Namespace: "n", Name: "b"}}, c.Rejected())
+	assert.Zero(t, values())
 }
 
 func TestRejectedErrorStaysShort(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime/debug"
 
+	"github.com/kubereflector/kubereflector/internal/panicked"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -138,9 +138,9 @@ func keyFuncOf[T any](s store.Store[T]) store.KeyFunc[T] {
 func identify[T any](keyOf store.KeyFunc[T], w *store.Write[T]) (key store.Key, version store.Version, err error) {
 	key, err = keyed(keyOf, w.Object)
 	if version = w.Version; version == (store.Version{}) {
-		told, panicked := versionOf(w.Object)
-		if version = told; err == nil && panicked != nil {
-			key, err = store.Key{}, panicked
+		told, problem := versionOf(w.Object)
+		if version = told; err == nil && problem != nil {
+			key, err = store.Key{}, problem
 		}
 	}
 	if w.Key == (store.Key{}) {
@@ -159,7 +159,7 @@ var errNoKeyFunc = errors.New("store behind has no method KeyOf(T) (store.Key, e
 func keyed[T any](keyOf store.KeyFunc[T], object T) (key store.Key, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			key, err = store.Key{}, recovered(value)
+			key, err = store.Key{}, panicked.Error(value)
 		}
 	}()
 	if keyOf == nil {
@@ -175,16 +175,10 @@ func keyed[T any](keyOf store.KeyFunc[T], object T) (key store.Key, err error) {
 func versionOf[T any](object T) (version store.Version, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			version, err = store.Version{}, recovered(value)
+			version, err = store.Version{}, panicked.Error(value)
 		}
 	}()
 	return store.VersionOf(object), nil
-}
-
-// recovered turns the value of a recovered panic into an error with the stack, because the function
-// that panicked is the user's.
-func recovered(value any) error {
-	return fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
 }
 
 // mayBeNil reports whether T has a nil value that is no object. A nil slice or map is like an empty

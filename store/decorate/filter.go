@@ -3,6 +3,7 @@ package decorate
 import (
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/internal/panicked"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -57,7 +58,7 @@ func (f *filter[T]) translate(w store.Write[T]) store.Write[T] {
 func (f *filter[T]) call(object T) (kept bool, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("filter: %w", recovered(value))
+			err = fmt.Errorf("filter: %w", panicked.Error(value))
 		}
 	}()
 	return f.keep(object), nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/internal/panicked"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -35,9 +36,11 @@ type plainBatch[T any] struct {
 	to      store.Store[T]
 	replace bool
 	writes  []store.Write[T]
+	stacks  panicked.Stacks // in the errors of the writes
 }
 
 func (b *plainBatch[T]) Write(w store.Write[T]) error {
+	w.Err = b.stacks.Bound(w.Err)
 	b.writes = append(b.writes, w)
 	return nil
 }

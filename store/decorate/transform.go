@@ -3,6 +3,7 @@ package decorate
 import (
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/internal/panicked"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -94,7 +95,7 @@ func (t *transform[T, S]) translate(w store.Write[T]) store.Write[S] {
 func (t *transform[T, S]) call(object T) (result S, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = recovered(value)
+			err = panicked.Error(value)
 		}
 		if err != nil {
 			var none S

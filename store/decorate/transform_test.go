@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubereflector/kubereflector/internal/panicked"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -470,4 +471,22 @@ func TestTransformRejectsObjectsWhoseVersionPanics(t *testing.T) {
 	require.ErrorIs(t, pods.Replace([]shy{{pod("n", "a", "u1", "1")}, {pod("n", "shy", "u2", "1")}}, "1"), store.ErrPanic)
 	require.ErrorIs(t, pods.Add(shy{pod("n", "shy", "u2", "2")}), store.ErrPanic)
 	require.Equal(t, 1, c.Len())
+}
+
+func TestListForAPlainStoreKeepsFewStacks(t *testing.T) {
+	pods := Transform(&plain[*corev1.Pod]{Store: newPods()}, store.ObjectKey[*corev1.Pod], func(*corev1.Pod) (*corev1.Pod, error) { panic("ouch") })
+	b, own := BeginList(pods)
+	require.True(t, own)
+	for i := range 2 * panicked.MaxStacks {
+		require.NoError(t, b.Write(adding(pod("n", fmt.Sprint(i), "u", "1"))))
+	}
+	stacks := 0
+	writes := b.(*listBatch[*corev1.Pod, *corev1.Pod]).Batch.(*batch[*corev1.Pod, *corev1.Pod]).into.(*plainBatch[*corev1.Pod]).writes
+	require.Len(t, writes, 2*panicked.MaxStacks)
+	for _, w := range writes {
+		require.ErrorIs(t, w.Err, store.ErrPanic)
+		stacks += strings.Count(w.Err.Error(), "[running]")
+	}
+	assert.Equal(t, panicked.MaxStacks, stacks)
+	require.ErrorContains(t, b.Commit("1"), fmt.Sprintf("%d object(s) were rejected", 2*panicked.MaxStacks))
 }
