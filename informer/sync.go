@@ -131,9 +131,10 @@ func (e *StaleError) Unwrap() error { return e.Scope.State.Err }
 // failure at once.
 //
 // It waits for the handlers of [Informer.Handle] that have subscribed when the cache is filled, and
-// not for subscribers that pull. It may be called before Run. After a failure it fails until Run is
-// called again. A synced informer stays synced until a handler or a scope is added.
-// [Informer.Ready] reports whether the informer is up to date.
+// not for subscribers that pull. It may be called before Run. If Run fails before that, it fails until
+// Run is called again. Once it has returned nil, later calls wait only for handlers and scopes that were
+// added since, and return nil although Run has ended or failed: [Informer.Ready] reports whether the
+// informer is up to date.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	failure := i.lastFailure()
 	wait := func(synced, gone <-chan struct{}) error {

@@ -71,7 +71,7 @@ var _ informer.Runnable = (*Reconciler[any])(nil)
 // for logs and metrics. [Watch] adds informers of other objects.
 //
 // The reconciler does not run its informers: run them beside it, as package manager does.
-// Ten seconds after its start, Run logs a warning with the names of the informers that do not run.
+// Ten seconds after its start, Run logs a warning with the names of the informers that do not run then.
 func New[T any](name string, primary *informer.Informer[T], reconcile Func[T], opts ...Option) *Reconciler[T] {
 	o := newOptions(opts)
 	r := &Reconciler[T]{
@@ -149,7 +149,8 @@ const startLimit = 10 * time.Second
 
 const notRunning = "reconciler watches informers that do not run: add them to the manager that runs the reconciler, or call their Run"
 
-// warn logs the informers that do not run. Without them the reconciler sees no change.
+// warn logs the informers that do not run. Without them the reconciler sees no change. An informer that
+// fails later returns the reason from its own Run.
 func (r *Reconciler[T]) warn(ctx context.Context) {
 	var names []string
 	for _, s := range r.all() {
@@ -168,8 +169,29 @@ func (r *Reconciler[T]) warn(ctx context.Context) {
 func (r *Reconciler[T]) Synced() <-chan struct{} { return r.synced.Done() }
 
 // WaitForSync waits for [Reconciler.Synced]. If ctx ends before, it returns the error of
-// [Reconciler.Ready] and the cause of ctx.
-func (r *Reconciler[T]) WaitForSync(ctx context.Context) error { return r.synced.Wait(ctx, r.Ready) }
+// [Reconciler.Ready] and the cause of ctx. If an informer fails before it is synced, or the reconciler
+// has an argument with which Run fails, it returns that error at once.
+func (r *Reconciler[T]) WaitForSync(ctx context.Context) error {
+	if err := r.check(); err != nil || r.synced.IsSet() {
+		return err
+	}
+	waiting, fail := context.WithCancelCause(ctx)
+	var informers sync.WaitGroup
+	for _, s := range r.all() {
+		informers.Go(func() {
+			if err := s.of().WaitForSync(waiting); err != nil {
+				fail(err)
+			}
+		})
+	}
+	defer informers.Wait()
+	defer fail(nil)
+	err := r.synced.Wait(waiting, r.Ready)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("reconciler %s: %w", r.name, context.Cause(waiting)) // Ready says less
+	}
+	return err
+}
 
 // Ready returns nil if the reconciler is synced and all its informers are ready. Otherwise the
 // error names the reasons: see [informer.Informer.Ready].
@@ -210,8 +232,10 @@ func (r *Reconciler[T]) Stats() eventqueue.Stats {
 // It returns nil if no work is left. It returns an [*eventqueue.DrainError] that names the keys
 // that had failed, waited for the caches or were not reached. It returns a [controller.ErrRunning]
 // while another Run has not returned, [controller.ErrIncomplete] with the name of a nil argument, or the error
-// of [Where] for a wrong type. If ctx ends before the informers are synced, it returns nil. It may
-// be called again and then begins anew. Keys that wait for the caches still wait then.
+// of [Where] for a wrong type. If ctx ends before the informers are synced, it returns nil. If one of them
+// fails before that, Run waits on, because the informer's Run may be called again: end ctx if it is not, as
+// package manager does. Run may be called again and then begins anew. Keys that wait for the caches still
+// wait then.
 func (r *Reconciler[T]) Run(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -20,6 +21,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 func TestKeysOfChangedObjectsAndOfTheirOwnersAreReconciled(t *testing.T) {
@@ -95,6 +97,51 @@ func TestNobodyIsCalledBeforeAllInformersAreSynced(t *testing.T) {
 		assert.NoError(t, r.Ready())
 		require.NoError(t, stop())
 	})
+}
+
+// Run waits on: the informer's Run may be called again.
+func TestWaitForSyncOfAReconcilerEndsWithAFailureOfAnInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		noRetry := informer.WithReflector(reflector.WithRetry(func(error) bool { return false }))
+		w := newWorld(t, informer.WithName("secrets"), noRetry)
+		w.create(configMap("a"))
+		forbidden := w.server.Inject(reflectortest.Answer(403).On("", "secrets"))
+		release := make(chan struct{})
+		w.server.Inject(reflectortest.Stall(release).On("", "configmaps"))
+		var got list
+		r := New("test", w.configMaps, got.noting(), w.ofSecrets)
+		stop := runMember(t, r)
+		early := make(chan error, 1)
+		go func() { early <- r.WaitForSync(t.Context()) }()
+		synctest.Wait()
+		informing, end := context.WithCancel(t.Context())
+		defer end()
+		running := make(chan error, 2)
+		go func() { running <- w.configMaps.Run(informing) }() // an informer that gets no answer hides nothing
+		require.True(t, apierrors.IsForbidden(w.secrets.Run(informing)))
+		err := <-early
+		require.True(t, apierrors.IsForbidden(err))
+		assert.ErrorContains(t, err, "reconciler test: informer secrets is not synced")
+		assert.True(t, apierrors.IsForbidden(r.WaitForSync(t.Context())), "also for those who come later")
+
+		forbidden.Remove()
+		close(release)
+		go func() { running <- w.secrets.Run(informing) }()
+		synctest.Wait()
+		require.NoError(t, r.WaitForSync(t.Context()))
+		synctest.Wait()
+		assert.Equal(t, []string{"a"}, got.take())
+		require.NoError(t, stop())
+		end()
+		require.NoError(t, errors.Join(<-running, <-running))
+		require.NoError(t, r.WaitForSync(informing), "it has begun, whatever happens then")
+	})
+}
+
+func TestReconcilerThatCannotRunDoesNotWait(t *testing.T) {
+	var none *informer.Informer[*corev1.ConfigMap]
+	r := New("test", none, (&list{}).noting())
+	assert.ErrorIs(t, r.WaitForSync(t.Context()), controller.ErrIncomplete)
 }
 
 func TestReconcilerThatNeverSyncedEndsWithItsContext(t *testing.T) {

@@ -24,7 +24,7 @@ type run struct {
 	sources   []source
 	keys      *eventqueue.Collection[store.Key]
 
-	// filled ends when the caches may not show writes any more: an informer has stopped after the
+	// filled ends when the caches may not show writes any more: any informer has stopped after the
 	// context of Run ended, or the run is over. The waiters end with it.
 	filled  context.Context
 	end     context.CancelFunc
@@ -82,7 +82,8 @@ func (r *run) work(ctx context.Context, stop func()) error {
 	return controller.New(triggers, r.keys, r.handle, opts...).Run(ctx)
 }
 
-// watchInformers gives up the keys that wait for a cache when an informer stops.
+// watchInformers gives up the keys that wait for any cache when an informer stops: the program ends, and
+// the next Run waits for them.
 func (r *run) watchInformers() {
 	for _, source := range r.sources {
 		r.waiters.Go(func() {
