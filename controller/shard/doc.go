@@ -70,8 +70,8 @@
 //   - The process does not run on after a pause longer than its lease (SIGSTOP, a machine that
 //     swaps). After such a pause, its work may still act until its timers end it. [CheckHeld] compares
 //     the clock and returns an error at once. A request that is already on its way cannot be
-//     recalled: it needs a resource version, or a name, so that the server refuses it. The term of
-//     a [Shard] grows, and objects can record it. If the clock stands still during the pause, as in
+//     recalled: it needs a resource version, or a name, so that the server refuses it. The
+//     Generation of a [Shard] grows, and objects can record it. If the clock stands still during the pause, as in
 //     a suspended virtual machine, the process cannot detect it.
 //   - While members run, the server is not restored to an old state, and the lease of a shard is
 //     not changed or deleted by hand. After such an edit the old holder is told to end at once, but

@@ -328,7 +328,7 @@ func oddity(lease *coordinationv1.Lease) string {
 	case holderOf(lease) != "" && spec.LeaseDurationSeconds != nil && time.Duration(*spec.LeaseDurationSeconds)*time.Second > MaxLeaseDuration:
 		return fmt.Sprintf("lease %s says that it lasts %d seconds: it counts for %v, delete it", lease.Name, *spec.LeaseDurationSeconds, MaxLeaseDuration)
 	case spec.LeaseTransitions != nil && (*spec.LeaseTransitions == math.MaxInt32 || *spec.LeaseTransitions < 0):
-		return fmt.Sprintf("lease %s says that it was taken %d times, so that terms do not grow: set spec.leaseTransitions to the last term that objects were written with", lease.Name, *spec.LeaseTransitions)
+		return fmt.Sprintf("lease %s says that it was taken %d times, so that the generation of the shard does not grow: set spec.leaseTransitions to the last generation that objects were written with", lease.Name, *spec.LeaseTransitions)
 	}
 	return ""
 }

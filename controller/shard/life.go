@@ -32,7 +32,7 @@ type life struct {
 	reported []string
 	quit     time.Time
 
-	working     context.Context    // the context of all Holds
+	working     context.Context    // the context of all RunFuncs
 	hardStop    func()             // ends it at once; for any goroutine
 	asking      context.Context    // the context of requests
 	endRequests context.CancelFunc // ends it; for any goroutine

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"go.uber.org/zap"
@@ -73,8 +74,9 @@ func (m *Member) Name() string { return m.group.Name }
 // It tells a RunFunc to end at once after 15 seconds, or if the cause of ctx's end is
 // [controller.ErrStopNow]. Other members take the shards one by one, as soon as each is free.
 //
-// Run returns nil, the error of a RunFunc that returned by itself, or a [controller.ErrRunning]
-// while another Run has not returned. It may be called again.
+// Run returns nil, the error of a RunFunc that returned by itself, the error of the informer of the leases
+// if that cannot go on, such as [reflector.ErrNoClient], or a [controller.ErrRunning] while another Run has
+// not returned. It may be called again.
 func (m *Member) Run(ctx context.Context) error {
 	end, err := m.running.Begin("member of " + m.group.Name)
 	if err != nil {
@@ -91,8 +93,15 @@ func (m *Member) Run(ctx context.Context) error {
 	m.leases.Store(leases)
 	m.status.Set(func(s *State) { s.Incarnation, s.Phase, s.Err = "", Joining, nil })
 	sub := leases.Handle(s)
-	ended := make(chan error, 1)
-	go func() { ended <- leases.Run(watching) }()
+	// A member that no longer sees the leases gives up its shards.
+	seeing, blind := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		err := feed.ErrAbandoned // remains if a method of the client panics or calls runtime.Goexit
+		defer close(ended)
+		defer func() { blind(fmt.Errorf("informer of the leases of group %s: %w", m.group.Name, err)) }()
+		err = leases.Run(watching)
+	}()
 	defer func() {
 		endWatch()
 		sub.Close()
@@ -101,10 +110,13 @@ func (m *Member) Run(ctx context.Context) error {
 	}()
 	select {
 	case <-leases.Synced():
-	case <-ctx.Done():
-		return nil
+		err = m.live(seeing, s)
+	case <-seeing.Done():
 	}
-	return m.live(ctx, s)
+	if err == nil && ctx.Err() == nil {
+		err = context.Cause(seeing)
+	}
+	return err
 }
 
 // live runs one life after the other.
@@ -148,11 +160,11 @@ type Shard struct {
 	// Of is the number of shards.
 	Of int
 	// Generation counts how often the shard was taken. Of two holders of a shard, the later one has the
-	// higher term.
+	// higher generation.
 	Generation int
 }
 
-// String returns index and number of shards, such as "3/16", without the term.
+// String returns index and number of shards, such as "3/16", without the generation.
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Of) }
 
 // RunFunc does the work of a shard. The member calls it on its own goroutine after it took the

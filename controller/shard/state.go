@@ -175,7 +175,7 @@ func (m *Member) State() State { return m.status.Get() }
 // Changed returns a channel that is closed when the state differs from seen. It ignores Renewed.
 func (m *Member) Changed(seen State) <-chan struct{} { return m.status.Changed(seen) }
 
-// Owned returns the shards whose Holds run in this process, in order.
+// Owned returns the shards whose [RunFunc] runs in this process, in order.
 func (m *Member) Owned() []Shard {
 	var owned []Shard
 	for _, s := range m.State().Shards {
@@ -195,8 +195,8 @@ func (m *Member) Synced() <-chan struct{} { return m.synced.Done() }
 func (m *Member) WaitForSync(ctx context.Context) error { return m.synced.Wait(ctx, m.Ready) }
 
 // Ready returns nil if the member takes part, or waits for earlier members. Otherwise it returns
-// the problem, which may be leases that no member wrote: see State.Foreign. A member without shards
-// is ready.
+// the problem, which may be leases that no member wrote, see State.Foreign, or a watch of the leases
+// that has been broken for two minutes. A member without shards is ready.
 func (m *Member) Ready() error {
 	s := m.State()
 	switch s.Phase {
@@ -218,6 +218,9 @@ func (m *Member) Ready() error {
 	}
 	if len(s.Foreign) > 0 {
 		return fmt.Errorf("member of %s: %w: %s", m.group.Name, ErrForeignLease, strings.Join(s.Foreign, "; "))
+	}
+	if err := m.leases.Load().Ready(); err != nil {
+		return fmt.Errorf("member of %s does not see the leases of the others: %w", m.group.Name, err)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (t *tenure) begin(c claim) {
 	ctx, t.give = context.WithCancelCause(t.of.working)
 	ctx, t.hardStop = controller.HardStopContext(ctx)
 	ctx = context.WithValue(ctx, heldKey{}, h)
-	t.of.logger.Info("shard taken", zap.Stringer("shard", h.shard), zap.Int("term", h.shard.Generation))
+	t.of.logger.Info("shard taken", zap.Stringer("shard", h.shard), zap.Int("generation", h.shard.Generation))
 	t.of.tasks.Go(func() {
 		err := error(&eventqueue.PanicError{Value: eventqueue.ErrAbandoned}) // Goexit
 		defer func() {
