@@ -92,12 +92,13 @@ type turn[T any] struct {
 	next, prev *turn[T]
 	key        *keyState[T]
 
-	// ring is the head of the ring, or nil if the key has no turn.
+	// ring is the head of the ring that the key is in, or will be in again because of passed; nil if the
+	// key has no turn.
 	ring *turn[T]
 
 	// passed is not 0 if the key's turn came while the key was out; a smaller value means an
 	// earlier turn. The key is then unlinked until its queue is back, so that consumers pass it
-	// over only once.
+	// over only once. It is 1 for a key that its consumer released, so before every turn.
 	passed uint64
 }
 

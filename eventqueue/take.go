@@ -167,7 +167,7 @@ func (c *Collection[T]) firstFreeLocked(ring *turn[T]) *keyState[T] {
 		}
 		c.passes++
 		k.unlink()
-		k.turn.ring, k.turn.passed = ring, c.passes+1
+		k.turn.ring, k.turn.passed = ring, c.passes+1 // 2 or more: 1 is of a released key, see settleLocked
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ const (
 	released way = iota
 	acknowledged
 	failed
-	gaveUp // after a Permanent error: see progress for one of Each
+	gaveUp // after a Permanent error; if that ended Each, Queue.each is gaveUpEvent
 )
 
 // settle takes a queue back from a consumer. Only the first call for a queue counts.

@@ -157,14 +157,14 @@ type txn[T any] struct {
 // changeTrees or loadTrees those of the second.
 //
 // before is not always held, which is what the table has when the commit begins. If an earlier mutation of
-// the commit has the same key, before is what that one left. If changeTrees swapped the contents of held
-// and next, before is next.
+// the commit has the same key, before is what that one left. If changeTrees swaps the contents of held and
+// next, before is next.
 type mutation[T any] struct {
-	key       Key
-	next      *entry[T] // the entry of the new state; nil for a removal
-	held      *entry[T] // the entry of the table; nil if there is none, and for a removal
-	namespace *nsMap[T] // the map of the table for key; nil if there is none yet, and for a removal
-	final     *entry[T] // the last state of a deleted object, if the server reported it
+	key   Key
+	next  *entry[T] // the entry of the new state; nil for a removal
+	held  *entry[T] // the entry of the table; nil if there is none, and for a removal
+	into  *nsMap[T] // the map of the table for key; nil if there is none yet, and for a removal
+	final *entry[T] // the last state of a deleted object, if the server reported it
 
 	// before and after are the entries with the states before and after this mutation; nil for no object.
 	// If both are nil, nothing changed.
@@ -351,7 +351,7 @@ func (tx *txn[T]) stage(w *identified[T]) error {
 		return w.err
 	}
 	c := tx.cache
-	namespace, held := c.table.find(w.key)
+	into, held := c.table.find(w.key)
 	switch {
 	case w.action == deleteObject:
 		tx.stageRemoval(mutation[T]{key: w.key, final: w.entry})
@@ -369,7 +369,7 @@ func (tx *txn[T]) stage(w *identified[T]) error {
 				return err
 			}
 		}
-		tx.mutations = append(tx.mutations, mutation[T]{key: w.key, namespace: namespace, held: held, next: w.entry})
+		tx.mutations = append(tx.mutations, mutation[T]{key: w.key, into: into, held: held, next: w.entry})
 		w.entry = nil // the mutation has it, with its terms
 	}
 	tx.accept(w.key)
@@ -563,16 +563,16 @@ func (c *Cache[T]) changeTrees(mutations []mutation[T]) {
 		// No snapshot has the entry, and no earlier mutation of this commit stored or removed it: its epoch
 		// would be uncommitted.
 		case m.held != nil && m.held.epoch == c.epoch:
-			m.next.space = m.namespace.space
-			*m.held, *m.next = *m.next, *m.held
+			m.next.space = m.into.space
+			*m.held, *m.next = *m.next, *m.held // so next now has the state before
 			m.before, m.after, m.swapped = m.next, m.held, true
 			m.after.epoch = uncommitted
 		default:
-			if m.namespace == nil {
-				m.namespace = c.nsMapOf(m.key, 0)
+			if m.into == nil {
+				m.into = c.nsMapOf(m.key, 0)
 			}
 			m.after = m.next
-			m.after.space, m.after.epoch = m.namespace.space, uncommitted
+			m.after.space, m.after.epoch = m.into.space, uncommitted
 			m.before = entryOf[T](c.entries.put(&m.after.header, &place))
 			m.repeated = m.before != nil && m.before.epoch == uncommitted && m.after.repeats(m.before)
 		}
@@ -603,16 +603,16 @@ func (c *Cache[T]) loadTrees(mutations []mutation[T]) {
 	for i := range mutations {
 		m := &mutations[i]
 		if i > 0 && m.key.Namespace == mutations[i-1].key.Namespace && m.key.Cluster == mutations[i-1].key.Cluster {
-			m.namespace = mutations[i-1].namespace
+			m.into = mutations[i-1].into
 		} else {
 			same := i + 1
 			for same < len(mutations) && mutations[same].key.Namespace == m.key.Namespace && mutations[same].key.Cluster == m.key.Cluster {
 				same++
 			}
-			m.namespace = c.nsMapOf(m.key, same-i)
+			m.into = c.nsMapOf(m.key, same-i)
 		}
 		m.after = m.next
-		m.after.space, m.after.epoch = m.namespace.space, c.epoch
+		m.after.space, m.after.epoch = m.into.space, c.epoch
 		c.entries.load(&m.after.header)
 	}
 	for _, x := range c.indexes {
@@ -637,7 +637,7 @@ func (c *Cache[T]) changeTable(mutations []mutation[T]) {
 	for i := range mutations {
 		switch m := &mutations[i]; {
 		case m.after != nil:
-			c.table.put(m.namespace, m.key, m.after)
+			c.table.put(m.into, m.key, m.after)
 		case m.before != nil:
 			c.table.remove(m.key)
 		}

@@ -22,10 +22,10 @@ type State struct {
 	// object, position may be ahead of the store's version. A watch from the store's version would
 	// apply old events to newer objects.
 	position string
-	// settled <= marked <= position. A list or a change sets all three, a bookmark moves position. marked
-	// is the version of the last bookmark that came settleTime or more after the one before it, and
-	// markedAt is when it came. settled is marked as it was before, so it is at least that old. After a
-	// watch that ended early, the next one begins at settled: see settleTime.
+	// settled <= marked <= position. A list or a change sets all three. A bookmark moves position, and
+	// marked too if the last bookmark that did so, at markedAt, is settleTime ago; settled then becomes
+	// what marked was. So settled is the version of a list or a change, or of a bookmark that is at least
+	// settleTime old. After a watch that ended early, the next one begins at settled: see settleTime.
 	settled, marked string
 	markedAt        time.Time
 	// early is true if the last watch, or Run, ended early, until a list or an event moves position.
