@@ -11,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/scoped"
+	token "github.com/kubereflector/kubereflector/internal/uncalled"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -518,5 +519,49 @@ func TestQuestionEndsWithTheReconciler(t *testing.T) {
 		assert.Contains(t, fmt.Sprint(left), "ns/a")
 		assert.Less(t, time.Since(began), 5*time.Second)
 		assert.Empty(t, g.called())
+	})
+}
+
+func TestKeyWithoutAFurtherCallIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		selected := informer.New(w.client.CoreV1().ConfigMaps(""), informer.WithReflector(ofX))
+		nodes := informer.New(w.client.CoreV1().Nodes()) // a client that does not know their scope
+		var calls, uncalled list
+		failing := func(_ context.Context, key store.Key, gone bool) (Result, error) {
+			calls.add(key.String())
+			if gone {
+				return Result{}, errors.New("ouch")
+			}
+			return Result{}, nil
+		}
+		note := OnUncalled(token.Keeper{}, func(key store.Key) { uncalled.add(key.String()) })
+		ofMaps := New("maps", selected, func(ctx context.Context, key store.Key, c *corev1.ConfigMap) (Result, error) {
+			return failing(ctx, key, c == nil)
+		}, note)
+		ofNodes := New("nodes", nodes, func(ctx context.Context, key store.Key, n *corev1.Node) (Result, error) {
+			return failing(ctx, key, n == nil)
+		}, note)
+		var stops []func() error
+		for _, one := range []interface{ Run(context.Context) error }{ofMaps, ofNodes, selected, nodes} {
+			stops = append(stops, runMember(t, one))
+		}
+		require.NoError(t, errors.Join(ofMaps.WaitForSync(t.Context()), ofNodes.WaitForSync(t.Context())))
+		ofMaps.Enqueue(store.Key{Namespace: "ns", Name: "a"})
+		ofNodes.Enqueue(store.Key{Namespace: "ns", Name: "n"})
+		<-time.After(time.Hour)
+		assert.Subset(t, calls.take(), []string{"ns/a", "ns/n"})
+		assert.Empty(t, uncalled.take(), "failed calls are repeated")
+
+		w.create(labelled("a", "y"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+		<-time.After(time.Hour)
+		assert.ElementsMatch(t, []string{"ns/a", "ns/n"}, uncalled.take())
+		calls.take()
+		<-time.After(time.Hour)
+		assert.Empty(t, calls.take())
+		assert.Empty(t, uncalled.take())
+		for _, stop := range stops {
+			require.NoError(t, stop())
+		}
 	})
 }

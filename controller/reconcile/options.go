@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/uncalled"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 )
@@ -26,6 +27,7 @@ type options struct {
 	catchUp    time.Duration // 0 or less means no wait
 	ignoreOwn  bool
 	observers  []Observer
+	uncalled   func(store.Key) // nil for none
 }
 
 type optionFunc func(*options)
@@ -127,6 +129,15 @@ func WithReadYourWritesTimeout(d time.Duration) Option {
 // [write.Patch]: https://pkg.go.dev/github.com/kubereflector/kubereflector/controller/write#Patch
 func IgnoreOwnWrites() Option {
 	return optionFunc(func(o *options) { o.ignoreOwn = true })
+}
+
+// OnUncalled sets a function that gets each key of the queue that is not reconciled although the worker had
+// time for it: its object exists, but not in the primary cache (reconcile-R11), or it is the key of a primary
+// object without its namespace. So no call follows the last one of the key, even if that failed, until the key
+// is queued again. A worker calls the function while no call for the key runs. It is for package refer, which
+// keeps something for each key. Others cannot name its first argument.
+func OnUncalled(_ uncalled.Keeper, fn func(store.Key)) Option {
+	return optionFunc(func(o *options) { o.uncalled = fn })
 }
 
 // Observer sees why keys are reconciled, and every call of the reconcile function, for metrics and

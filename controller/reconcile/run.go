@@ -152,6 +152,7 @@ func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (e
 	key := queue.Key()
 	if own := r.inScope(key); own != key { // the event came before the first primary object
 		eventqueue.Add(r.keys, own)
+		r.tellUncalled(key)
 		return nil
 	}
 	if r.pause(key, queue) {
@@ -171,12 +172,23 @@ func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (e
 	err = eventqueue.ErrAbandoned // if a function of the user panics or calls runtime.Goexit
 	defer func() { r.settle(c, result, err) }()
 	calls, err := r.read(ctx, c)
-	if err != nil || !calls {
+	if err != nil {
 		return err
+	}
+	if !calls {
+		r.tellUncalled(key)
+		return nil
 	}
 	err = eventqueue.ErrAbandoned
 	result, err = r.call(c, queue)
 	return err
+}
+
+// tellUncalled tells package refer that no call of a key follows: see OnUncalled.
+func (r *run) tellUncalled(key store.Key) {
+	if r.uncalled != nil {
+		r.uncalled(key)
+	}
 }
 
 // begin begins a call for a key, unless the key is held.

@@ -43,7 +43,8 @@
 //     to all of its references.
 //   - refer-E3: The references of a key end when its object leaves the primary informer, whether a call
 //     follows or not (reconcile-R9, reconcile-R11), and when Run returns. Those of a call with nil last until
-//     such a call succeeds. The next Run reconciles every key, and so refers again.
+//     such a call succeeds, or is not repeated because the object exists after all, and is another process's
+//     or does not match. The next Run reconciles every key, and so refers again.
 //   - refer-E4: A changed object costs a look-up by its name, and one match for each distinct selector that
 //     is in use for its namespace or for all, however many keys refer to other objects. The index holds live
 //     references and nothing else.

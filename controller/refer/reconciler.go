@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/controller"
@@ -13,6 +14,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/fleet"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/uncalled"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +49,11 @@ func New[T any](name string, primary *informer.Informer[T], kinds *fleet.Fleet, 
 			return result, err
 		}
 	}
+	opts = append(slices.Clip(opts), reconcile.OnUncalled(uncalled.Keeper{}, func(key store.Key) {
+		if s := r.current.Load(); s != nil {
+			s.uncalled(key)
+		}
+	}))
 	r.Reconciler = reconcile.New(name, primary, within, opts...)
 	return r
 }

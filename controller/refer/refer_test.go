@@ -228,6 +228,56 @@ func TestReferencesEndWhenAnObjectLeavesWithoutACall(t *testing.T) {
 	})
 }
 
+// The key never had an object, so no event of the informer ends what its cleanup refers to.
+func TestReferencesOfAFailedCleanupEndWhenNoCallFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, fleet.WithLag(0))
+		mine := labels.SelectorFromSet(labels.Set{"mine": "yes"})
+		clientset, err := kubernetes.NewForConfig(w.server.Config())
+		require.NoError(t, err)
+		selected := informer.New(clientset.CoreV1().ConfigMaps("bundles"), informer.WithReflector(reflector.WithLabelSelector(mine)))
+		ctx, cancel := context.WithCancel(t.Context())
+		running := make(chan error, 1)
+		go func() { running <- selected.Run(ctx) }()
+		defer func() {
+			cancel()
+			require.NoError(t, <-running)
+		}()
+		var calls atomic.Int64
+		w.reconciler = New("bundles", selected, w.kinds, func(ctx context.Context, _ store.Key, bundle *corev1.ConfigMap) (reconcile.Result, error) {
+			calls.Add(1)
+			assert.Nil(t, bundle)
+			look(ctx, "Widget/web")
+			return reconcile.Result{}, errOnPurpose
+		})
+		w.begin()
+		w.reconciler.Enqueue(store.Key{Namespace: "bundles", Name: "one"})
+		<-time.After(time.Hour)
+		pairs, _ := w.index()
+		assert.Equal(t, []string{"one Widget/web"}, pairs, "it is repeated")
+		assert.Greater(t, calls.Load(), int64(10))
+		w.bundle("one") // without the label
+		<-time.After(time.Hour)
+		calls.Store(0)
+		pairs, watches := w.index()
+		assert.Empty(t, pairs)
+		assert.Empty(t, watches)
+		assert.Zero(t, w.primaries())
+		assert.False(t, w.isWanted("Widget"))
+		w.define("Widget") // the condition changes
+		w.put("Widget", "web", "1")
+		<-time.After(time.Hour)
+		assert.Zero(t, calls.Load())
+
+		w.unbundle("one")
+		w.reconciler.Enqueue(store.Key{Namespace: "bundles", Name: "one"})
+		wait()
+		pairs, _ = w.index()
+		assert.Equal(t, []string{"one Widget/web"}, pairs, "it refers again")
+		w.stop()
+	})
+}
+
 // An object that stops matching the selector exists, so no call follows that could end what the last one referred to.
 func TestReferencesOfAFailedCallEndWhenItsObjectStoppedMatchingMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -64,7 +64,7 @@ type primary struct {
 	refers map[reference]struct{}
 	call   *call // the running one, or nil
 	// cleaning is true if the last call was for a missing object and failed: it is repeated, and its
-	// references last until it succeeds.
+	// references last until it succeeds, or until uncalled.
 	cleaning bool
 }
 
@@ -173,6 +173,17 @@ func (s *references) leave(key store.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.primaries[key]; p != nil && p.call == nil && !p.cleaning && !s.has(key) {
+		s.keepLocked(key, p, nil)
+	}
+}
+
+// uncalled ends the references of a key without a call, because its object exists outside of the primary
+// informer. A cleanup of the key may have failed before, when there was no object, and is not repeated.
+func (s *references) uncalled(key store.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.primaries[key]; p != nil && !s.has(key) { // with an object, a call follows
+		p.cleaning = false
 		s.keepLocked(key, p, nil)
 	}
 }

@@ -19,7 +19,7 @@ var budgets = map[string]exports{
 	"controller":                          {14, 2},
 	"controller/leader":                   {11, 3},
 	"controller/manager":                  {30, 17},
-	"controller/reconcile":                {29, 8}, // EnqueueEvent: events of informers that come and go must not end a back-off as Enqueue does
+	"controller/reconcile":                {30, 8}, // EnqueueEvent: events of informers that come and go must not end a back-off as Enqueue does; OnUncalled is for refer alone
 	"controller/recorder":                 {8, 5},
 	"controller/refer":                    {4, 1},
 	"controller/shard":                    {31, 11},

@@ -1,0 +1,4 @@
+package uncalled
+
+// Keeper is code that keeps something for each key of a reconciler.
+type Keeper struct{}
