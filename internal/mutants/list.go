@@ -20,6 +20,18 @@ var mutants = []mutant{{
 	with:  "v.version, _ = s.leases.Cache().ResourceVersion(), version",
 	tests: []string{"./controller/shard"},
 }, {
+	name:  "shard: a member that does not see the leases says nothing",
+	file:  "controller/shard/member.go",
+	text:  "if err == nil && ctx.Err() == nil {",
+	with:  "if err == nil && ctx.Err() == nil && false {",
+	tests: []string{"./controller/shard"},
+}, {
+	name:  "shard: a member with a broken watch is ready",
+	file:  "controller/shard/state.go",
+	text:  "if err := m.leases.Load().Ready(); err != nil {",
+	with:  "if err := m.leases.Load().Ready(); err != nil && false {",
+	tests: []string{"./controller/shard"},
+}, {
 	name:  "leader: a record of an earlier process with this identity counts as held",
 	file:  "controller/leader/lock.go",
 	text:  "case record.HolderIdentity == l.Identity():",
@@ -578,6 +590,12 @@ var mutants = []mutant{{
 	with:  "",
 	tests: []string{"./controller/refer"},
 }, {
+	name:  "refer: a cleanup that is not repeated keeps its references",
+	file:  "controller/reconcile/run.go",
+	text:  "\tif !calls {\n\t\tr.tellUncalled(key)\n",
+	with:  "\tif !calls {\n",
+	tests: []string{"./controller/refer"},
+}, {
 	name:  "refer: a panic leaves an owner behind",
 	file:  "controller/refer/reconciler.go",
 	text:  "if made.owner == nil {",
@@ -643,6 +661,18 @@ var mutants = []mutant{{
 	text:  "\tdefer func() { _ = waitBacking() }()",
 	with:  "\t_ = 0",
 	tests: []string{"./informer"},
+}, {
+	name:  "store: each rejection of a list keeps a stack",
+	file:  "store/write.go",
+	text:  "Err: tx.stacks.Bound(err)})",
+	with:  "Err: err})",
+	tests: []string{"./store"},
+}, {
+	name:  "store: a list keeps the objects on which an index function panics",
+	file:  "store/batch.go",
+	text:  "w.object, w.err = none, err",
+	with:  "_, w.err = none, err",
+	tests: []string{"./store"},
 }, {
 	name:  "store: Drop drops the partitions before their objects",
 	file:  "store/partition.go",
