@@ -126,14 +126,14 @@ func versions() map[string]string {
 	return all
 }
 
-// commit is empty outside of a git checkout.
+// commit is empty outside of a git checkout. Results that were written before are no change of the sources.
 func commit() string {
 	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return ""
 	}
 	text := strings.TrimSpace(string(hash))
-	if changes, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no").Output(); err != nil || len(changes) > 0 {
+	if changes, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)docs/reference/results").Output(); err != nil || len(changes) > 0 {
 		text += "+changes"
 	}
 	return text
