@@ -51,6 +51,27 @@ func (c *Cache[T]) Has(key Key, version Version, hash uint64) bool {
 	return c.table.entry(key).hasContent(version, hash)
 }
 
+// watchBatch gathers events of a watch for a cache or a part of it.
+type watchBatch[T any] struct {
+	cache  *Cache[T]
+	in     *Partition[T] // nil for the cache itself
+	writes []Write[T]
+}
+
+func (b *watchBatch[T]) Write(w Write[T]) error {
+	b.writes = append(b.writes, w)
+	return nil
+}
+
+func (b *watchBatch[T]) Keep(Key) {}
+
+func (b *watchBatch[T]) Commit(resourceVersion string) error {
+	defer b.Discard()
+	return b.cache.write(b.in, resourceVersion, b.writes...)
+}
+
+func (b *watchBatch[T]) Discard() { b.writes = recycle(b.writes) }
+
 // replaceBatch gathers a list that becomes the content of a cache, or of a partition. It runs the
 // index functions as soon as an object comes, so that a store of encoded objects decodes each
 // one only once.

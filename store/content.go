@@ -27,7 +27,7 @@ import (
 // contents count.
 
 // unannouncedHash is the hash of an entry whose state followers do not know, so that no write repeats it.
-// A field of its own would cost each entry of an interface type 16 bytes.
+// A field of its own would cost each entry of a pointer 16 bytes.
 const unannouncedHash = math.MaxUint64
 
 func sameHash(a, b uint64) bool { return a == b && a != 0 && a != unannouncedHash }
@@ -127,7 +127,7 @@ var exactTypes sync.Map
 // version in most cases, so that each update compares them.
 func isExact(t reflect.Type) bool {
 	if known, ok := exactTypes.Load(t); ok {
-		return known == true
+		return known.(bool)
 	}
 	exact := false
 	switch t.Kind() {

@@ -80,27 +80,6 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 	return rejectedError(tx.rejections)
 }
 
-// watchBatch gathers events of a watch for a cache or a part of it.
-type watchBatch[T any] struct {
-	cache  *Cache[T]
-	in     *Partition[T] // nil for the cache itself
-	writes []Write[T]
-}
-
-func (b *watchBatch[T]) Write(w Write[T]) error {
-	b.writes = append(b.writes, w)
-	return nil
-}
-
-func (b *watchBatch[T]) Keep(Key) {}
-
-func (b *watchBatch[T]) Commit(resourceVersion string) error {
-	defer b.Discard()
-	return b.cache.write(b.in, resourceVersion, b.writes...)
-}
-
-func (b *watchBatch[T]) Discard() { b.writes = recycle(b.writes) }
-
 // WriteUnannounced makes writes in one commit that only readers see: no follower gets it, so there is no
 // event, and no version moves. The next write of a key, or the next list, replaces what it has
 // written, and followers get the change even if the content is the same: they do not know it yet. The
