@@ -31,8 +31,6 @@ var (
 	// resultLink is a figure on another page than its table: its title names the subcommand, the case
 	// and the column.
 	resultLink = regexp.MustCompile(`\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)? "(\w+) (\S+), (ours|peer|ratio)"\)`)
-	// pageLink is any link with a number in front of its text, to a section of a page.
-	pageLink = regexp.MustCompile(`\[(\d[^\]]*)\]\(([^)#\s]+\.md)#([^)\s]+)\)`)
 )
 
 // Results returns one line for each figure that differs from the run that is kept: in tables whose
@@ -118,7 +116,7 @@ func (r *Repository) resultCorrections() (found []correction) {
 				}
 			}
 		}
-		for _, match := range pageLink.FindAllStringSubmatch(l.text, -1) {
+		for _, match := range linkedNumbers.FindAllStringSubmatch(l.text, -1) {
 			if shown[path.Join(path.Dir(l.file), match[2])+"#"+match[3]] != nil {
 				found = append(found, correction{l, "", "", fmt.Sprintf("%s names no case: write [%[1]s](%s#%s \"subcommand case, ours\")", match[1], match[2], match[3])})
 			}
