@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -319,4 +320,11 @@ func TestReplayOfTheTourIsTheTour(t *testing.T) {
 	assert.Equal(t, string(want), lived, "the tour itself; -update if it is meant to be another")
 	assert.Equal(t, string(want), replay(t, kept))
 	assert.Equal(t, string(want), replay(t, fresh))
+}
+
+func TestTourThatCouldNotBeginHasAPage(t *testing.T) {
+	page := httptest.NewRecorder()
+	(&tour{}).routes(t.Context()).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/?step=3", nil))
+	assert.Equal(t, http.StatusOK, page.Code)
+	assert.Contains(t, page.Body.String(), "could not begin")
 }

@@ -152,6 +152,9 @@ type view struct {
 func (t *tour) view(at int) view {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if len(t.shown) == 0 {
+		return view{Step: step{Title: "The tour could not begin", Text: "Restart it."}, Steps: len(script)}
+	}
 	at = max(min(at, len(t.shown)-1), 0)
 	frames := t.shown[at]
 	return view{
