@@ -228,21 +228,27 @@ func TestReferencesEndWhenAnObjectLeavesWithoutACall(t *testing.T) {
 	})
 }
 
+// labelled runs an informer of the bundles with the label "mine", until end.
+func (w *world) labelled() (selected *informer.Informer[*corev1.ConfigMap], end func()) {
+	clientset, err := kubernetes.NewForConfig(w.server.Config())
+	require.NoError(w, err)
+	mine := labels.SelectorFromSet(labels.Set{"mine": "yes"})
+	selected = informer.New(clientset.CoreV1().ConfigMaps("bundles"), informer.WithReflector(reflector.WithLabelSelector(mine)))
+	ctx, cancel := context.WithCancel(w.Context())
+	running := make(chan error, 1)
+	go func() { running <- selected.Run(ctx) }()
+	return selected, func() {
+		cancel()
+		require.NoError(w, <-running)
+	}
+}
+
 // The key never had an object, so no event of the informer ends what its cleanup refers to.
 func TestReferencesOfAFailedCleanupEndWhenNoCallFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, fleet.WithLag(0))
-		mine := labels.SelectorFromSet(labels.Set{"mine": "yes"})
-		clientset, err := kubernetes.NewForConfig(w.server.Config())
-		require.NoError(t, err)
-		selected := informer.New(clientset.CoreV1().ConfigMaps("bundles"), informer.WithReflector(reflector.WithLabelSelector(mine)))
-		ctx, cancel := context.WithCancel(t.Context())
-		running := make(chan error, 1)
-		go func() { running <- selected.Run(ctx) }()
-		defer func() {
-			cancel()
-			require.NoError(t, <-running)
-		}()
+		selected, end := w.labelled()
+		defer end()
 		var calls atomic.Int64
 		w.reconciler = New("bundles", selected, w.kinds, func(ctx context.Context, _ store.Key, bundle *corev1.ConfigMap) (reconcile.Result, error) {
 			calls.Add(1)
@@ -282,17 +288,8 @@ func TestReferencesOfAFailedCleanupEndWhenNoCallFollows(t *testing.T) {
 func TestReferencesOfAFailedCallEndWhenItsObjectStoppedMatchingMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		mine := labels.SelectorFromSet(labels.Set{"mine": "yes"})
-		clientset, err := kubernetes.NewForConfig(w.server.Config())
-		require.NoError(t, err)
-		selected := informer.New(clientset.CoreV1().ConfigMaps("bundles"), informer.WithReflector(reflector.WithLabelSelector(mine)))
-		ctx, cancel := context.WithCancel(t.Context())
-		running := make(chan error, 1)
-		go func() { running <- selected.Run(ctx) }()
-		defer func() {
-			cancel()
-			require.NoError(t, <-running)
-		}()
+		selected, end := w.labelled()
+		defer end()
 		one := bundle("one")
 		one.Labels = map[string]string{"mine": "yes"}
 		require.NoError(t, w.server.Create(one))
