@@ -7,7 +7,7 @@ import (
 )
 
 // Topic is the subcommand "fleet".
-var Topic = measure.Topic{Name: "fleet", Summary: "many kinds that hardly change, beside client-go's dynamic factory and controller-runtime's cache", Cases: cases}
+var Topic = measure.Topic{Name: "fleet", Summary: "many kinds that hardly change, beside client-go's dynamic factory, controller-runtime's cache, and kro's manager", Cases: cases}
 
 // assignment is the work of a process.
 type assignment struct {
@@ -44,5 +44,6 @@ func cases(run *measure.World) []measure.Case {
 	}
 	ours := assignment{Contender: "fleet"}
 	return append(c.Cases("500-kinds/client-go", s.rounds, ours, assignment{Contender: "dynamic-factory"}, metrics...),
-		c.Cases("500-kinds/controller-runtime", s.rounds, ours, assignment{Contender: "controller-runtime"}, metrics...)...)
+		append(c.Cases("500-kinds/controller-runtime", s.rounds, ours, assignment{Contender: "controller-runtime"}, metrics...),
+			c.Cases("500-kinds/kro", s.rounds, assignment{Contender: "fleet-metadata"}, assignment{Contender: "kro"}, metrics...)...)...)
 }

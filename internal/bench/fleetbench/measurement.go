@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/go-logr/logr"
 	"github.com/kubereflector/kubereflector/informer/fleet"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubernetes-sigs/kro/pkg/watch"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
@@ -21,7 +26,14 @@ var measureInProcess = measure.InProcess("fleet", measureContender)
 // contender wants all kinds, and returns when it has their objects. stop ends it.
 type contender func(ctx context.Context, config *rest.Config, kinds int) error
 
-var contenders = map[string]contender{"fleet": startFleet, "dynamic-factory": startFactory, "controller-runtime": startRuntime}
+var contenders = map[string]contender{
+	"fleet":              startFleet[*unstructured.Unstructured],
+	"dynamic-factory":    startFactory,
+	"controller-runtime": startRuntime,
+
+	"fleet-metadata": startFleet[*metav1.PartialObjectMetadata],
+	"kro":            startKro,
+}
 
 func measureContender(a assignment) (f measure.Figures, err error) {
 	start, ok := contenders[a.Contender]
@@ -52,7 +64,7 @@ func used() (heap, stacks, goroutines float64) {
 	return heap, float64(stats.StackInuse), float64(runtime.NumGoroutine())
 }
 
-func startFleet(ctx context.Context, config *rest.Config, kinds int) error {
+func startFleet[T reflector.Object](ctx context.Context, config *rest.Config, kinds int) error {
 	f, err := fleet.New(config)
 	if err != nil {
 		return err
@@ -61,7 +73,7 @@ func startFleet(ctx context.Context, config *rest.Config, kinds int) error {
 	owner := f.NewOwner(ctx, "bench")
 	for n := range kinds {
 		kind := schema.GroupVersionKind{Group: group, Version: "v1", Kind: kindName(n)}
-		if _, err := fleet.Want[*unstructured.Unstructured](owner, kind, fleet.Selection{}); err != nil {
+		if _, err := fleet.Want[T](owner, kind, fleet.Selection{}); err != nil {
 			return err
 		}
 	}
@@ -102,6 +114,21 @@ func startRuntime(ctx context.Context, config *rest.Config, kinds int) error {
 	}
 	if !c.WaitForCacheSync(ctx) {
 		return errors.New("cache is not synced")
+	}
+	return nil
+}
+
+// startKro uses the manager that kro has for the kinds that its resource graphs name.
+func startKro(_ context.Context, config *rest.Config, kinds int) error {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	m := watch.NewManager(client, 0, func(watch.Event) {}, logr.Discard())
+	for n := range kinds {
+		if err := m.EnsureWatch(schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural(n)}, "bench"); err != nil {
+			return err
+		}
 	}
 	return nil
 }

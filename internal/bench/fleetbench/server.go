@@ -32,9 +32,21 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", s.watch("apiextensions.k8s.io/v1", "CustomResourceDefinition", s.definitions()...))
 	mux.HandleFunc("/apis/apiregistration.k8s.io/v1/apiservices", s.watch("apiregistration.k8s.io/v1", "APIService"))
 	for n := range s.kinds {
-		mux.HandleFunc("/apis/"+group+"/v1/"+plural(n), s.watch(group+"/v1", kindName(n), fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"%s","metadata":{"name":"only","namespace":"a","uid":"u%d","resourceVersion":"5"}}`, group, kindName(n), n)))
+		whole, metadata := s.watch(group+"/v1", kindName(n), object(group+"/v1", kindName(n), n)), s.watch("meta.k8s.io/v1", "PartialObjectMetadata", object("meta.k8s.io/v1", "PartialObjectMetadata", n))
+		mux.HandleFunc("/apis/"+group+"/v1/"+plural(n), func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+				metadata(w, r)
+				return
+			}
+			whole(w, r)
+		})
 	}
 	return mux
+}
+
+// object returns the object of a kind.
+func object(apiVersion, kind string, n int) string {
+	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"only","namespace":"a","uid":"u%d","resourceVersion":"5"}}`, apiVersion, kind, n)
 }
 
 func (s *server) discovered() []apidiscovery.APIGroupDiscovery {
