@@ -117,7 +117,7 @@ func significant(v float64) float64 {
 func versions() map[string]string {
 	all := map[string]string{}
 	// The build information of a test has no modules, so the go command says them.
-	list, _ := exec.Command("go", "list", "-m", "-f", "{{.Path}} {{.Version}}", "k8s.io/client-go", "k8s.io/apimachinery", "sigs.k8s.io/controller-runtime").Output()
+	list, _ := exec.Command("go", "list", "-m", "-f", "{{.Path}} {{.Version}}", "k8s.io/client-go", "k8s.io/apimachinery", "sigs.k8s.io/controller-runtime", "github.com/kubernetes-sigs/kro").Output()
 	for line := range strings.Lines(string(list)) {
 		if path, version, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			all[path] = version
