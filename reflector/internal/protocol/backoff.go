@@ -36,8 +36,8 @@ const (
 	maxRejectionBackoff = 10 * time.Minute
 
 	// HealthAfter is the time without a failure after which a backoff starts anew. client-go counts
-	// from the last failure instead, and so falls back to the shortest wait every few minutes of an
-	// outage.
+	// from the last new start instead, whether there were failures or not, and so falls back to the
+	// shortest wait every few minutes of an outage.
 	HealthAfter = 2 * time.Minute
 )
 
