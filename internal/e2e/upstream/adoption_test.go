@@ -408,7 +408,7 @@ func adoptionTable(record []program) string {
 		notes := []string{p.Differs, p.Took, p.Because}
 		notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
 		if len(notes) > 0 {
-			fmt.Fprintf(&list, "- **%s**: %s.\n", p.Name, strings.Join(notes, "; "))
+			fmt.Fprintf(&list, "- **%s.** %s.\n", p.Name, strings.Join(notes, ". "))
 		}
 		at := p.Published.String()
 		if p.Tested != p.Published {
@@ -416,7 +416,7 @@ func adoptionTable(record []program) string {
 		}
 		fmt.Fprintf(&table, "| %s %s, %s | %s | %s | %s | %s |\n", p.Name, p.Version, p.What, p.Change, at, p.Stock, ours)
 	}
-	return table.String() + "\nWhat differs, and what raising took:\n\n" + list.String()
+	return table.String() + "\nWhat differs, and what raising the modules needed:\n\n" + list.String()
 }
 
 func (v versions) String() string {
