@@ -52,7 +52,7 @@ type Scenario struct {
 	Outside func() []string
 	// Normalize removes from an object what may differ between two correct runs.
 	Normalize func(object map[string]any)
-	// OldServers lets the server refuse watch-lists, as before Kubernetes 1.32, and adds restarts behind a
+	// OldServers lets the server refuse watch-lists, as Kubernetes 1.33 does, and adds restarts behind a
 	// write: a list at version "0" then comes from an API server that lags. A process that takes over may then
 	// be behind several steps.
 	OldServers bool

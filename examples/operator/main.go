@@ -87,12 +87,13 @@ func operate(ctx context.Context, config *rest.Config, api *dns, namespace, addr
 		return err
 	}
 	o.secret = secrets.Get
-	bySecret, err := store.AddIndex(o.sites.Cache(), "secret", func(s *Site) []string { return []string{s.Namespace + "/" + s.Spec.Secret} })
+	secretOf := func(s *Site) []store.Key { return []store.Key{{Namespace: s.Namespace, Name: s.Spec.Secret}} }
+	bySecret, err := store.AddIndexFunc(o.sites.Cache(), "secret", secretOf, store.Key.Compare)
 	if err != nil {
 		return err
 	}
 	users := func(secret *metav1.PartialObjectMetadata) (keys []store.Key) {
-		for key := range bySecret.Get(secret.Namespace + "/" + secret.Name) {
+		for key := range bySecret.Get(store.Key{Namespace: secret.Namespace, Name: secret.Name}) {
 			keys = append(keys, key)
 		}
 		return keys
