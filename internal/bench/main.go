@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/kubereflector/kubereflector/internal/bench/factorybench"
 	"github.com/kubereflector/kubereflector/internal/bench/fleetbench"
 	"github.com/kubereflector/kubereflector/internal/bench/informerbench"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
@@ -24,7 +25,7 @@ import (
 
 // topics are the subcommands.
 var topics = []measure.Topic{
-	storebench.Topic, informerbench.Queue, informerbench.Topic, reconcilebench.Topic, wirebench.Topic, referencebench.Topic, memorybench.Topic, fleetbench.Topic,
+	storebench.Topic, informerbench.Queue, informerbench.Topic, reconcilebench.Topic, wirebench.Topic, referencebench.Topic, memorybench.Topic, factorybench.Topic, fleetbench.Topic,
 }
 
 func main() {

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -59,6 +60,9 @@ func Resource(dataset string) (r schema.GroupVersionResource, ok bool) {
 
 // sets are the same objects in all formats in which the server has them.
 type sets map[Format]*set
+
+// first returns the objects in JSON, or in their only format.
+func (s sets) first() *set { return cmp.Or(s[InJSON], s[InProtobuf]) }
 
 // set is objects of one resource in one format.
 type set struct {

@@ -26,7 +26,8 @@ const (
 type Servers struct {
 	Objects int // of each data set
 
-	built map[string]sets
+	built   map[string]sets
+	cluster [][]objects.Object // of objects.ClusterKinds
 }
 
 // Start starts a server with a data set for one client.
@@ -47,6 +48,25 @@ func (s *Servers) Start(name, features string) (*httptest.Server, error) {
 		s.built[name] = all
 	}
 	return httptest.NewServer(newServer(all, datasets[name].resource, features)), nil
+}
+
+// StartCluster starts a server of the kinds of [objects.Cluster] in protobuf, with so many pods, for
+// one client. It returns how many objects there are.
+func (s *Servers) StartCluster() (server *httptest.Server, count int, err error) {
+	if s.cluster == nil {
+		s.cluster = objects.Cluster(s.Objects)
+	}
+	mux := http.NewServeMux()
+	for i, kind := range objects.ClusterKinds {
+		meta := metav1.TypeMeta{APIVersion: kind.Resource.GroupVersion().String(), Kind: kind.Name}
+		all, err := encode(InProtobuf, meta, s.cluster[i], objects.Object.Marshal)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", kind.Name, err)
+		}
+		mux.Handle(pathOf(kind.Resource), newServer(all, kind.Resource, Streams))
+		count += len(s.cluster[i])
+	}
+	return httptest.NewServer(mux), count, nil
 }
 
 // Order has the server of a client do something, as soon as the client watches. "modify?n=N" changes
@@ -85,16 +105,12 @@ type order struct {
 
 func newServer(all sets, r schema.GroupVersionResource, features string) http.Handler {
 	s := &server{sets: all, streams: features == Streams, orders: make(chan order)}
-	for i := range all[InJSON].objects {
+	for i := range all.first().objects {
 		s.newest = objects.FirstVersion + i
 		s.versions = append(s.versions, s.newest)
 	}
-	path := "/apis/" + r.Group
-	if r.Group == "" {
-		path = "/api"
-	}
 	mux := http.NewServeMux()
-	mux.HandleFunc(path+"/"+r.Version+"/"+r.Resource, s.read)
+	mux.HandleFunc(pathOf(r), s.read)
 	mux.HandleFunc("/-/modify", func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(r.URL.Query().Get("n"))
 		if err != nil {
@@ -105,6 +121,14 @@ func newServer(all sets, r schema.GroupVersionResource, features string) http.Ha
 	})
 	mux.HandleFunc("/-/fail", func(_ http.ResponseWriter, r *http.Request) { s.order(r, order{fail: true}, order{}) })
 	return mux
+}
+
+// pathOf returns the path of all objects of a resource.
+func pathOf(r schema.GroupVersionResource) string {
+	if r.Group == "" {
+		return "/api/" + r.Version + "/" + r.Resource
+	}
+	return "/apis/" + r.Group + "/" + r.Version + "/" + r.Resource
 }
 
 // order hands orders to the watch, or to the next one.
@@ -119,7 +143,7 @@ func (s *server) order(r *http.Request, orders ...order) {
 
 // read answers a list or a watch.
 func (s *server) read(w http.ResponseWriter, r *http.Request) {
-	set := s.sets[InJSON]
+	set := s.sets.first()
 	if protobuf := s.sets[InProtobuf]; protobuf != nil && strings.HasPrefix(r.Header.Get("Accept"), string(InProtobuf)) {
 		set = protobuf
 	}
