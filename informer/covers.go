@@ -20,14 +20,19 @@ import (
 // trouble, and the caller tries again.
 const lookupTimeout = 10 * time.Second
 
-// Covers reports whether the cache would hold an existing object under a key. It returns false
-// if the key is in no scope of an informer of package scoped, in a scope whose first list is
-// not complete, or in another namespace than that of the client. It also returns false if the scope,
-// or the reflector, has a label selector, a field selector or shards, and with [WithGet]: then an
-// object may exist that the server does not send. See [Informer.Gone].
+// Covers reports whether the cache would hold an existing object under a key, as far as its watch has
+// come. It returns false in these cases, because the server may have an object that it has not sent:
+//
+//   - The first list is not complete, also if the cache was restored.
+//   - The informer is one of package scoped, and none of its scopes contains the key.
+//   - The key is in another namespace than that of the client.
+//   - The scope, or the reflector, has a label selector, a field selector or shards.
+//   - The informer has [WithGet].
+//
+// See [Informer.Gone].
 func (i *Informer[T]) Covers(key store.Key) bool {
 	s := i.sourceOf(key)
-	if s == nil || i.get != nil {
+	if s == nil || i.get != nil || !s.IsSynced() {
 		return false
 	}
 	of, ok := s.Feed.(interface{ Covers(store.Key) bool })
@@ -42,7 +47,7 @@ func (i *Informer[T]) Covers(key store.Key) bool {
 // stands for an unknown UID. Another object under the key does not count: Gone then returns true,
 // because the object that was there before is gone.
 //
-// Gone sends one GET if the informer has a selector, shards or [WithGet], and otherwise none: see
+// Where the cache is proof, Gone sends no request: see [Informer.Covers]. Otherwise it sends one GET: see
 // [reflector.KubernetesResourceReflector.Lookup]. An error means that Gone does not know, for example
 // because the program lacks the permission to get the object: try again later.
 //
@@ -64,24 +69,28 @@ func (i *Informer[T]) Gone(ctx context.Context, key store.Key, deleted ...types.
 }
 
 // lookup reports whether the server has an object. An object that exists for another process has no
-// UID. left is true if an event showed that an object left.
-func (i *Informer[T]) lookup(ctx context.Context, key store.Key, left bool) (uid types.UID, exists bool, err error) {
+// UID. wasDeleted is true if events showed objects of the key as deleted.
+func (i *Informer[T]) lookup(ctx context.Context, key store.Key, wasDeleted bool) (uid types.UID, exists bool, err error) {
 	s := i.sourceOf(key)
 	switch {
-	case s == nil && left: // the scope was dropped since
+	case s == nil && wasDeleted: // the scope was dropped since, or added again and is not synced
 		of, ok := i.feed.(interface{ Covered() bool })
 		return "", ok && !of.Covered(), nil
-	case s == nil, !left && isSharded(s):
+	case s == nil, !wasDeleted && isSharded(s):
 		return "", true, nil
 	case i.get != nil:
 		return i.lookupByGet(ctx, key)
+	case i.Covers(key):
+		if object, held := i.cache.Get(key); held {
+			uid, exists = store.VersionOf(object).UID, true
+		}
+		return uid, exists, nil
 	}
 	of, ok := s.Feed.(interface {
-		Covers(store.Key) bool
 		Lookup(context.Context, store.Key) (types.UID, bool, error)
 	})
-	if !ok || of.Covers(key) {
-		return "", false, nil
+	if !ok {
+		return "", false, errUnsynced
 	}
 	uid, exists, err = of.Lookup(ctx, key)
 	if errors.Is(err, store.ErrOutOfScope) {
@@ -89,6 +98,8 @@ func (i *Informer[T]) lookup(ctx context.Context, key store.Key, left bool) (uid
 	}
 	return uid, exists, err
 }
+
+var errUnsynced = errors.New("first list is not complete, and the informer has no client to ask: call WaitForSync first")
 
 // lookupByGet is lookup by the function of WithGet.
 func (i *Informer[T]) lookupByGet(ctx context.Context, key store.Key) (uid types.UID, exists bool, err error) {
@@ -107,7 +118,8 @@ func (i *Informer[T]) lookupByGet(ctx context.Context, key store.Key) (uid types
 
 var errNothing = errors.New("function of WithGet returned neither an object nor an error: return a NotFound error if there is none")
 
-// sourceOf returns the synced source whose scope has a key, or nil.
+// sourceOf returns the synced source whose scope has a key, or nil. The only source of an informer without
+// scopes counts before it is synced, too.
 func (i *Informer[T]) sourceOf(key store.Key) *feed.Source {
 	for _, s := range i.feed.Sources() {
 		if s.Gone == nil || s.IsSynced() && s.Scope.Contains(key) {
@@ -157,9 +169,9 @@ const maxCatchingUp = 64
 // first call. Other code that works only while it leads calls it with the time at which its term
 // began, before an effect that cannot be undone. With time.Now, CatchUp always asks the server.
 //
-// CatchUp returns an error if ctx ends earlier: give ctx a deadline. It ignores scopes that are
-// dropped meanwhile or not synced yet, and caches that no reflector of this library fills: for these
-// it returns nil without a proof.
+// CatchUp returns an error if ctx ends earlier, also because there is no first list yet: give ctx a
+// deadline. It ignores scopes of package scoped that are dropped meanwhile or not synced yet, and caches
+// that no reflector of this library fills: for these it returns nil without a proof.
 func (i *Informer[T]) CatchUp(ctx context.Context, since time.Time) error {
 	var mu sync.Mutex // protects errs
 	var errs []error
@@ -184,7 +196,7 @@ func catchUp(ctx context.Context, s *feed.Source, since time.Time) error {
 	of, ok := s.Feed.(interface {
 		CatchUp(ctx context.Context, since time.Time) error
 	})
-	if !ok || !s.IsSynced() { // a scope that was added late: none of its objects were shown
+	if !ok || s.Gone != nil && !s.IsSynced() { // a scope that was added late
 		return nil
 	}
 	within, cancel := context.WithCancelCause(ctx)

@@ -3,7 +3,10 @@ package informer
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -21,7 +24,6 @@ func TestGone(t *testing.T) {
 	require.NoError(t, server.Create(there))
 	require.NoError(t, server.Get(there))
 	pods := clientOf(t, server).CoreV1().Pods("")
-	everything := New(pods)
 	selected := New(pods, WithReflector(reflector.WithLabelSelector(labels.SelectorFromSet(labels.Set{"app": "x"}))))
 	sharded := New(pods, WithReflector(reflector.WithShard(store.Shards(store.ByUID, 2)[0])))
 	elsewhere := New(clientOf(t, server).CoreV1().Pods("other"))
@@ -34,7 +36,6 @@ func TestGone(t *testing.T) {
 		deleted []types.UID
 		want    bool
 	}{
-		"without a selector the cache is proof":    {everything, "there", nil, true},
 		"selected, and there":                      {selected, "there", nil, false},
 		"selected, and not there":                  {selected, "not", nil, true},
 		"the deleted object is there":              {selected, "there", []types.UID{there.UID}, false},
@@ -52,10 +53,69 @@ func TestGone(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Equal(t, tc.want, gone, name)
 	}
-	assert.True(t, everything.Covers(store.Key{Namespace: "ns", Name: "there"}))
-	assert.False(t, selected.Covers(store.Key{Namespace: "ns", Name: "there"}))
 
 	nothing := New(pods, WithGet(func(context.Context, store.Key) (metav1.Object, error) { return (*corev1.Pod)(nil), nil }))
 	_, err := nothing.Gone(t.Context(), store.Key{Namespace: "ns", Name: "there"})
 	assert.ErrorContains(t, err, "return a NotFound error if there is none")
 }
+
+// A cache that is empty, or was restored, lacks objects that exist.
+func TestCacheProvesNothingBeforeItIsSynced(t *testing.T) {
+	server := reflectortest.Start(t)
+	pods := New(clientOf(t, server).CoreV1().Pods(""))
+	there, created, not := store.Key{Namespace: "ns", Name: "there"}, store.Key{Namespace: "ns", Name: "created"}, store.Key{Namespace: "ns", Name: "not"}
+	for _, key := range []store.Key{there, created} {
+		require.NoError(t, server.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+	}
+	isGone := func(key store.Key, deleted ...types.UID) bool {
+		gone, err := pods.Gone(t.Context(), key, deleted...)
+		require.NoError(t, err)
+		return gone
+	}
+	asked := func() int { return len(server.Requests(reflectortest.Verb("get"), reflectortest.ForResource("pods"))) }
+
+	assert.False(t, pods.Covers(there), "empty")
+	assert.False(t, isGone(there), "empty")
+	assert.True(t, isGone(not), "empty")
+	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "there"}}
+	require.NoError(t, server.Get(object))
+	require.NoError(t, pods.Restore([]*corev1.Pod{object}, object.ResourceVersion))
+	assert.False(t, pods.Covers(created), "restored")
+	assert.False(t, isGone(created), "restored")
+	assert.Equal(t, 3, asked())
+
+	stop := start(t, pods)
+	require.NoError(t, pods.WaitForSync(t.Context()))
+	assert.True(t, pods.Covers(there))
+	assert.False(t, isGone(there), "the cache has it")
+	assert.False(t, isGone(there, object.UID), "the cache has it")
+	assert.True(t, isGone(there, "other"))
+	assert.True(t, isGone(not))
+	assert.Equal(t, 3, asked(), "the cache is proof")
+	require.NoError(t, stop())
+}
+
+// A caller must not take a cache without its first list for one that is current.
+func TestCatchUpWaitsForTheFirstList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := New(clientOf(t, reflectortest.Start(t)).CoreV1().Pods(""))
+		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		assert.ErrorIs(t, pods.CatchUp(limited, time.Now()), context.DeadlineExceeded)
+		stop := start(t, pods)
+		assert.NoError(t, pods.CatchUp(t.Context(), time.Now()))
+		assert.Equal(t, reflector.Watching, pods.State().Phase)
+		require.NoError(t, stop())
+	})
+}
+
+// An informer that another feed fills cannot ask the server.
+func TestGoneDoesNotKnowBeforeTheSyncIfNoServerCanBeAsked(t *testing.T) {
+	i := newPods()
+	i.feed = feed.New(silentFeed{i.feed})
+	_, err := i.Gone(t.Context(), store.Key{Name: "a"})
+	assert.ErrorIs(t, err, errUnsynced)
+}
+
+// silentFeed hides the other methods of a feed.
+type silentFeed struct{ feed.Feed }

@@ -110,3 +110,31 @@ func TestProgramThatStartsWithConsistentListsAsksForNoVersion(t *testing.T) {
 		require.NoError(t, stop())
 	})
 }
+
+// A restored cache has the state of an earlier process until the server has accepted its watch.
+func TestNoCallIsMadeOnARestoredCacheBeforeItIsSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("deleted"), secret("of-created", "created"))
+		deleted := configMap("deleted")
+		require.NoError(t, w.server.Get(deleted))
+		require.NoError(t, w.configMaps.Restore([]*corev1.ConfigMap{deleted}, deleted.ResourceVersion))
+		w.create(configMap("created"))
+		require.NoError(t, w.server.Delete(configMap("deleted")))
+		release := make(chan struct{})
+		w.server.Inject(reflectortest.Stall(release).On("", "configmaps"))
+
+		var calls list
+		r := New("test", w.configMaps, func(_ context.Context, key store.Key, c *corev1.ConfigMap) (Result, error) {
+			calls.addHeld(key, c != nil)
+			return Result{}, nil
+		}, w.ofSecrets)
+		stop := w.run(r)
+		<-time.After(10 * time.Minute)
+		assert.Empty(t, calls.take())
+		close(release)
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"created true", "deleted false"}, sorted(calls.take()))
+		require.NoError(t, stop())
+	})
+}

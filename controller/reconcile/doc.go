@@ -29,11 +29,11 @@
 //
 //   - reconcile-R1: One worker at a time reconciles a key. If the key gets an event during a call,
 //     it is reconciled once more.
-//   - reconcile-R2: The reconciler makes no call before all informers have filled their caches. It
-//     then reconciles the key of every object in the primary cache, and every key that [Watch] maps
-//     to. It misses no change after that: after a change by another writer, a call begins, unless a
-//     predicate rejects the change. [IgnoreOwnWrites] leaves out own writes only. One call may cover
-//     many changes.
+//   - reconcile-R2: The reconciler makes no call before all informers are synced: a cache that was
+//     restored may be outdated until then. It then reconciles the key of every object in the
+//     primary cache, and every key that [Watch] maps to. It misses no change after that: after a
+//     change by another writer, a call begins, unless a predicate rejects the change.
+//     [IgnoreOwnWrites] leaves out own writes only. One call may cover many changes.
 //   - reconcile-R3: If the function returns an error, panics or calls runtime.Goexit, the key is
 //     retried after a back-off, which grows with each failure. An event that a reported write of
 //     the failed calls caused never shortens the back-off, nor does an event during the call. A

@@ -163,9 +163,9 @@ func (r *Reconciler[T]) warn(ctx context.Context) {
 	}
 }
 
-// Synced returns a channel that is closed when the first call may begin: all informers have filled
-// their caches and have caught up with the server, and the keys of their objects, or the keys that
-// [Watch] maps them to, are queued.
+// Synced returns a channel that is closed when the first call may begin: all informers are synced
+// and have caught up with the server, and the keys of their objects, or the keys that [Watch] maps them
+// to, are queued.
 func (r *Reconciler[T]) Synced() <-chan struct{} { return r.synced.Done() }
 
 // WaitForSync waits for [Reconciler.Synced]. If ctx ends before, it returns the error of
@@ -268,11 +268,14 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 			<-s.Done()
 		}
 	}()
-	for _, s := range subscriptions {
-		select {
-		case <-s.Synced():
-		case <-ctx.Done():
-			return nil // no call was made
+	for n, s := range subscriptions {
+		// A subscription to a restored cache is synced before its informer.
+		for _, synced := range []<-chan struct{}{s.Synced(), sources[n].of().Synced()} {
+			select {
+			case <-synced:
+			case <-ctx.Done():
+				return nil // no call was made
+			}
 		}
 	}
 	if r.catchUp(ctx, sources, began); ctx.Err() != nil {

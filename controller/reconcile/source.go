@@ -42,6 +42,7 @@ type anyInformer interface {
 	informer.Runnable
 	Name() string
 	Stopped() <-chan struct{}
+	Synced() <-chan struct{}
 	State() reflector.State
 	Changed(seen reflector.State) <-chan struct{}
 	CatchUp(ctx context.Context, since time.Time) error

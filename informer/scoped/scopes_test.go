@@ -405,12 +405,9 @@ func TestSelectsWhatAScopeMayHold(t *testing.T) {
 
 func TestWhatAnInformerCovers(t *testing.T) {
 	server := reflectortest.Start(t)
-	resource := clientOf(t, server).CoreV1().Pods("")
 	key := func(cluster, namespace string) store.Key {
 		return store.Key{Cluster: cluster, Namespace: namespace, Name: "a"}
 	}
-	assert.True(t, informer.New(resource).Covers(key("", "n")))
-	assert.False(t, informer.New(resource, informer.WithReflector(reflector.WithShard(store.Shards(store.ByUID, 2)[0]))).Covers(key("", "n")))
 	i := newPods()
 	assert.False(t, i.Covers(key("", "n")))
 	addScope(t, i, store.Scope{Namespace: "n"}, server)
