@@ -83,11 +83,11 @@ type adapter[T Object, L any] struct {
 	// pointers is true if the elements of Items have type T. Otherwise T is a pointer to them.
 	pointers bool
 	err      error // L is no list of T
-	// double is true if a watch has shown that the client is a test double. Lookups read it, too.
+	// double is true if a watch has shown that the client is a test double. Lookups and CatchUp read it, too.
 	double atomic.Bool
 	// refused is the last watch if it cannot answer a watch-list, and may be the next one: a test may keep
-	// one watch for all requests.
-	refused *adaptedWatch[T]
+	// one watch for all requests. CatchUp may ask for a watch beside Run.
+	refused atomic.Pointer[adaptedWatch[T]]
 }
 
 func newAdapter[T Object, L any](of Client[T, L]) *adapter[T, L] {
@@ -119,7 +119,11 @@ func (a *adapter[T, L]) Check() error {
 }
 
 func (a *adapter[T, L]) About() stream.About {
-	return stream.About{WatchLists: stream.CanStream(a.client)}
+	return stream.About{WatchLists: stream.CanStream(a.client), Double: a.isDouble()}
+}
+
+func (a *adapter[T, L]) isDouble() bool {
+	return a.double.Load() || !stream.IsNil(a.client) && stream.IsFake(a.client)
 }
 
 func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w stream.Wants[T]) (stream.Page, error) {
@@ -141,7 +145,7 @@ func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w str
 		return stream.Page{}, err
 	}
 	p := stream.Page{Version: metadata.GetResourceVersion(), Continue: metadata.GetContinue(), Sharded: isSharded(list)}
-	if p.Version == "" && (a.double.Load() || stream.IsFake(a.client)) {
+	if p.Version == "" && a.isDouble() {
 		p.Version = anyVersion
 	}
 	if w.Take != nil {
@@ -216,8 +220,7 @@ func (a *adapter[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ st
 		}
 	}
 	open := &adaptedWatch[T]{watch: w}
-	if before := a.refused; before != nil {
-		a.refused = nil
+	if before := a.refused.Swap(nil); before != nil {
 		if before.watch == w {
 			open = before
 		} else if err := before.Close(); err != nil {
@@ -227,7 +230,7 @@ func (a *adapter[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ st
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents && !open.streams(ctx) {
 		a.double.Store(true)
 		if _, own := w.(*watch.FakeWatcher); own { // without a goroutine or a tracker behind it
-			a.refused = open
+			a.refused.Store(open)
 			return nil, stream.ErrDouble
 		}
 		return nil, errors.Join(stream.ErrDouble, open.Close())

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -508,5 +510,39 @@ func TestWatchOfADoubleSurvivesTheRefusalOfAWatchList(t *testing.T) {
 		cancel()
 		require.NoError(t, <-result)
 		assert.True(t, w.IsStopped())
+	})
+}
+
+// growing is a double whose lists have higher and higher versions.
+type growing struct {
+	playing
+	version *atomic.Int64
+}
+
+func (g growing) List(ctx context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	list, err := g.playing.List(ctx, opts)
+	if err == nil {
+		list.ResourceVersion = strconv.FormatInt(g.version.Add(1), 10)
+	}
+	return list, err
+}
+
+// CatchUp must neither take the events of the one watch that a test keeps, nor stop it.
+func TestCatchUpLeavesTheWatchOfADoubleAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch.NewFake()
+		from := playing{bare{fake.NewSimpleClientset().CoreV1().ConfigMaps("default")}, func() watch.Interface { return w }}
+		s := store.New(store.ObjectKey[*corev1.ConfigMap])
+		r := reflector.New[*corev1.ConfigMap, *corev1.ConfigMapList](growing{from, new(atomic.Int64)}, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		result, caughtUp := make(chan error, 1), make(chan error, 1)
+		go func() { caughtUp <- r.CatchUp(ctx, time.Now().Add(time.Hour)) }()
+		go func() { result <- r.Run(ctx) }()
+		require.NoError(t, <-caughtUp)
+		w.Add(paint("a", "green"))
+		synctest.Wait()
+		assert.Equal(t, 1, s.Len())
+		cancel()
+		require.NoError(t, <-result)
 	})
 }

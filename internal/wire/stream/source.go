@@ -80,6 +80,7 @@ type About struct {
 	Namespace  string // the namespace of all objects, if the client knows it
 	Scope      Scope  // as far as the client knows it now
 	WatchLists bool   // the client can ask for watch-lists
+	Double     bool   // the client is known to be a test double
 }
 
 // Scope says whether the objects of a kind have namespaces.
