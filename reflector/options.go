@@ -91,8 +91,8 @@ func WithPageSize(objects int) Option {
 // The reflector detects servers and clients without watch-lists, so they do not need this option. It
 // recognizes client-go's test doubles by their package, by their method
 // IsWatchListSemanticsUnSupported, or by the watch that they return. For other doubles the detection
-// takes half a minute, unless they have that method. client-go's feature gate WatchListClient (KUBE_FEATURE_WatchListClient=false) also turns
-// watch-lists off.
+// takes half a minute, unless they have that method. client-go's feature gate WatchListClient
+// (KUBE_FEATURE_WatchListClient=false) also turns watch-lists off.
 func WithoutWatchList() Option {
 	return optionFunc(func(o *options) { o.watchList = false })
 }

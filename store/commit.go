@@ -43,15 +43,17 @@ func nameOf[C ~uint8](of string, c C, names ...string) string {
 	return fmt.Sprintf("%s(%d)", of, uint8(c))
 }
 
-// Change is the effect of a commit under one key.
+// Change is one change of the object under a key. A commit may have several under one key, in order: a
+// batch of a watch makes each of its writes, and a new UID is a Deletion and an Addition.
 type Change[T any] struct {
 	Type ChangeType
 	Key  Key
 
-	// Prior is the object before the commit; the zero T for an Addition.
+	// Prior is the object before the change; the zero T for an Addition. If the commit has several
+	// changes under the key, readers may never have seen it.
 	Prior T
 
-	// Object is the object after the commit. For a Deletion it is the final state if
+	// Object is the object after the change. For a Deletion it is the final state if
 	// FinalStateKnown, else the object that the cache held, which is Prior.
 	Object T
 
@@ -96,7 +98,8 @@ type Commit[T any] struct {
 	ObservedVersion string
 
 	// Changes is the list of changes, in order. In a Replace, the deletions of missing objects come
-	// first. It is empty if only ResourceVersion or ObservedVersion moved. Read-only.
+	// first. It may be empty: if only ResourceVersion or ObservedVersion moved, or if a Replace or a Drop
+	// found nothing to change. Read-only.
 	Changes []Change[T]
 
 	// Shared is nil at the beginning of a commit. A follower may store a value there, so that later

@@ -267,6 +267,32 @@ func TestBookmarkWithoutNewsIsNoCommit(t *testing.T) {
 	assert.Empty(t, observed(rec))
 }
 
+func TestDeletionOfWhatIsNotHeldIsNoCommit(t *testing.T) {
+	c := openWith(t, "5")
+	rec, before := follow(c), c.Snapshot()
+	missing := Key{Namespace: "n", Name: "missing"}
+	require.NoError(t, c.DeleteKey(missing))
+	require.NoError(t, c.Delete(pod("n", "missing", "u", "5")))
+	assert.Empty(t, rec.commits)
+	assert.Same(t, before, c.Snapshot())
+
+	require.NoError(t, c.Delete(pod("n", "missing", "u", "6")))
+	assert.Equal(t, []string{"6"}, observed(rec), "the version moves")
+	batch := c.BeginBatch(c, false)
+	for _, w := range []Write[*corev1.Pod]{
+		{Type: Deletion, Key: missing},
+		{Type: Addition, Object: pod("n", "missing", "u", "7")},
+		{Type: Deletion, Key: missing},
+		{Type: Deletion, Key: missing},
+	} {
+		require.NoError(t, batch.Write(w))
+	}
+	require.NoError(t, batch.Commit("8"))
+	assert.Equal(t, 2, len(rec.all), "what the commit itself stored is deleted")
+	assert.Empty(t, rec.state)
+	checkCache(t, c)
+}
+
 func TestCacheForgetsAFollowerThatStopped(t *testing.T) {
 	c := openWith(t, "1")
 	follow(c)

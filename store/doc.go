@@ -114,17 +114,16 @@
 // implement [BatchStore].
 //
 // The cache compares resource versions in two places: for waiters, and in a Replace, which may lower
-// the version. Everywhere else they are opaque, and the cache stores a version
-// that is no number like any other.
+// the version. Everywhere else they are opaque, and the cache stores a version that is no number like
+// any other.
 //
 // # Code
 //
 // One write is in write.go, from Cache.Add until readers see it. It leaves that file for four
 // questions: what counts as a change (content.go), where the objects are (entry.go and tree.go), which
-// values the indexes have (postings.go), and what a follower gets (commit.go). Loops of WatchKey are woken
-// by watch.go, a wait of package await is a follower, in await/waiter.go, and what a reader does is in
-// cache.go. A list is in batch.go, and ends in
-// the same functions. A cache without partitions and budget never calls partition.go and budget.go.
+// values the indexes have (postings.go), and what a follower gets (commit.go). Loops of WatchKey are
+// woken by watch.go, a wait of package await is a follower, in await/waiter.go, and what a reader does
+// is in cache.go. A list is in batch.go, and ends in the same functions. A cache without partitions and budget never calls partition.go and budget.go.
 //
 // A snapshot, in snapshot.go, copies the roots of the trees, and the next commits copy the nodes that
 // they change. Cache.epoch shows a commit which entries a snapshot has: the commit replaces those, and

@@ -9,8 +9,8 @@ import (
 // entry of a snapshot does not change any more, except for its terms, which belong to the writer.
 //
 // The size matters, because a cache has one entry for each object. With a pointer it is 80 bytes, which
-// is a size that Go allocates without a remainder. The entries of a namespace share their space, which also makes comparisons
-// quick.
+// is a size that Go allocates without a remainder. The entries of a namespace share their space, which
+// also makes comparisons quick.
 type entry[T any] struct {
 	header  // first: see entryOf
 	object  T

@@ -32,8 +32,8 @@ type Store[T any] interface {
 	Delete(object T) error
 
 	// DeleteKey removes the object under a key. It is for a deletion whose last state is unknown or
-	// cannot be decoded. It does nothing if the store holds no object there, and never moves the
-	// resource version.
+	// cannot be decoded. If the store holds no object there, it only ends a rejection of the key. It
+	// never moves the resource version.
 	DeleteKey(key Key) error
 
 	// Replace makes the given objects the content of the store. resourceVersion is the version of
@@ -59,8 +59,9 @@ type Store[T any] interface {
 type BatchStore[T any] interface {
 	Store[T]
 
-	// BeginBatch returns an empty batch, or nil if self is not the receiver. A type that embeds a
-	// BatchStore and overrides its Add inherits BeginBatch, which must not bypass that Add.
+	// BeginBatch returns an empty batch. The caller passes the store that it holds as self. If self is
+	// not the receiver, the receiver is embedded in another type, whose own Add a batch must not bypass:
+	// then BeginBatch returns nil, and the caller calls the methods of self one by one.
 	BeginBatch(self Store[T], replace bool) Batch[T]
 
 	// Has reports whether the store holds an object under a key at a version, with the content that

@@ -18,8 +18,8 @@ import (
 //  2. For each object, identify derives the key and the version, and decide says what the write is: a
 //     mutation, with the values of all indexes, a rejection, or nothing if the cache holds the same
 //     content. The user's functions run here, and readers still see the state before. An error changes
-//     no object, but its key stays rejected, and holds the resource version back until a later write or
-//     list of that key succeeds.
+//     no object, but it makes the key rejected, which holds the resource version back until a later write
+//     of the key succeeds, or a list that rejects nothing.
 //  3. publish makes the commit. Its show locks Cache.trees, so that a new snapshot waits, and changes the
 //     trees, which snapshots and indexes read. Then it locks Cache.mu as well, so that Get waits, and
 //     changes the table together with the resource version. So no version stands for objects that a
@@ -333,7 +333,9 @@ func (tx *txn[T]) stage(w *identified[T]) error {
 	into, held := c.table.find(w.key)
 	switch {
 	case w.action == deleteObject:
-		tx.stageRemoval(mutation[T]{key: w.key, final: w.entry})
+		if held != nil || len(tx.mutations) > 0 { // an earlier mutation may have stored an object
+			tx.stageRemoval(mutation[T]{key: w.key, final: w.entry})
+		}
 	case w.action == keepHeld:
 		if held == nil || held.hash == unannouncedHash {
 			return ErrNotHeld
@@ -539,9 +541,9 @@ func (c *Cache[T]) changeTrees(mutations []mutation[T]) {
 			}
 			m.before = entryOf[T](old)
 			m.before.epoch = uncommitted // so that a later mutation of this key, which holds this entry, does not swap it
-		// No snapshot has the entry, and no earlier mutation of this commit stored or removed it: its epoch
-		// would be uncommitted.
 		case m.held != nil && m.held.epoch == c.epoch:
+			// No snapshot has the entry, and no earlier mutation of this commit stored or removed it: else
+			// its epoch would be uncommitted.
 			m.next.space = m.into.space
 			*m.held, *m.next = *m.next, *m.held // so next now has the state before
 			m.before, m.after, m.swapped = m.next, m.held, true
