@@ -57,14 +57,19 @@ func (w *waiter[T]) wait(ctx context.Context, check func() (bool, error)) error 
 	}
 	w.check = check
 	stop := w.cache.Follow(w)
-	var err error
 	select {
-	case err = <-w.ended:
+	case err := <-w.ended:
+		stop()
+		return w.failed(err)
 	case <-ctx.Done():
-		err = context.Cause(ctx)
 	}
 	stop()
-	return w.failed(err)
+	select {
+	case err := <-w.ended: // the condition became true as ctx ended
+		return w.failed(err)
+	default:
+		return w.failed(context.Cause(ctx))
+	}
 }
 
 // Start implements [store.Follower]. Commits may have come since the first check.

@@ -71,6 +71,19 @@ func TestWaitThatIsOverIgnoresCommits(t *testing.T) {
 	})
 }
 
+// A condition that becomes true as ctx ends is true.
+func TestEndOfTheContextHidesNoResult(t *testing.T) {
+	for range 50 { // a select draws lots
+		c := openWith(t, "3")
+		ctx, cancel := context.WithCancel(t.Context())
+		c.beforeFollow = func() {
+			cancel()
+			require.NoError(t, c.Bookmark("5"))
+		}
+		require.NoError(t, Version(ctx, c, "5"))
+	}
+}
+
 // A wait is not checked on every commit, but it notices each lowering.
 func TestLoweringAfterCommitsThatCheckedNoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
