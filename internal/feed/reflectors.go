@@ -165,11 +165,11 @@ func (s *Reflectors[T]) startLocked(r *running, one *part) {
 	r.reflectors.Go(func() {
 		select {
 		case <-one.Synced():
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.checkSyncedLocked()
-		case <-ctx.Done():
+		case <-ctx.Done(): // both may have happened
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.checkSyncedLocked()
 	})
 }
 
@@ -229,7 +229,7 @@ func (s *Reflectors[T]) Changed(seen reflector.State) <-chan struct{} {
 	changed := s.changed.Next()
 	now := s.State()
 	now.ResourceVersion, now.LastContact = seen.ResourceVersion, seen.LastContact // they change all the time
-	if now != seen {
+	if now != seen { // errors in a State are pointers, so that this does not panic
 		return lifecycle.Closed()
 	}
 	return changed
