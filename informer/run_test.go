@@ -291,6 +291,24 @@ func TestWhatIsDoneWhileOthersDrainIsNotLeft(t *testing.T) {
 	})
 }
 
+// drawn is a context that has ended, in a select that drew another case.
+type drawn struct{ context.Context }
+
+func (drawn) Done() <-chan struct{} { return nil }
+func (drawn) Err() error            { return context.Canceled }
+
+func TestNoResyncBeginsAfterTheFeedHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		sub := i.Subscribe(WithResync(time.Minute))
+		time.AfterFunc(time.Hour, sub.Close)
+		sub.resyncs(drawn{t.Context()})
+		assert.Zero(t, sub.Stats().Merged, "a resync of a key that waits is merged")
+		sub.Close()
+	})
+}
+
 func TestSubscribersComeAndGoWhileTheCacheChanges(t *testing.T) {
 	i := newPods()
 	stop := start(t, i)

@@ -152,6 +152,9 @@ func (s *Subscription[T]) resyncs(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
+			if ctx.Err() != nil {
+				return // both were ready
+			}
 			s.queues.Resync()
 		case <-s.closing:
 			return

@@ -138,20 +138,19 @@ func (e *StaleError) Unwrap() error { return e.Scope.State.Err }
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	failure := i.lastFailure()
 	wait := func(synced, gone <-chan struct{}) error {
-		select {
-		case <-synced:
-			return nil
-		default:
-		}
+		var err error
 		select {
 		case <-synced:
 		case <-gone:
 		case <-failure.happened:
-			return i.unsynced(failure.err)
+			err = failure.err
 		case <-ctx.Done():
-			return i.unsynced(context.Cause(ctx))
+			err = context.Cause(ctx)
 		}
-		return nil
+		if err == nil || lifecycle.IsClosed(synced) {
+			return nil
+		}
+		return i.unsynced(err)
 	}
 	if err := wait(i.feed.Synced(), nil); err != nil {
 		return err
