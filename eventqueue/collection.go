@@ -71,8 +71,8 @@ type Collection[T any] struct {
 	mostKeys int                        // the largest number of keys since the map of keys was made
 	free     *sync.Pool                 // of unused states
 	ready    [2]turn[T]                 // the rings of the keys that can be taken: see ringOf
-	turns    uint8                      // how often the first ring came before the second one
-	passes   uint64                     // how often the turn of a key came while the key was out
+	turns    uint8                      // turns of the first ring since the last one of the second, while both had keys: see share
+	passes   uint64                     // counts the keys whose turn came while they were out; orders turn.passed
 	delayed  delayed[T]                 // the keys that are not ready before some time
 	timer    *time.Timer                // fires when the first of delayed is due
 	counters Stats                      // without Keys, Delayed and Oldest

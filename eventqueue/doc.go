@@ -60,15 +60,15 @@
 //     and so does the end of a delay of AddAfter, but only once: if that attempt fails too, the end
 //     of the back-off stays where it was, and all further events wait for it. So a key that fails
 //     is handled at most twice in a back-off, however often its object changes, and no event waits
-//     longer than the back-off. If the error has the Retry-After of an API server, the back-off is at least that
-//     long, and nothing shortens it.
+//     longer than the back-off. If the error has the Retry-After of an API server, the back-off is
+//     at least that long, and nothing shortens it.
 //
 // # Order
 //
 // Objects with live events come before objects that have only events of the first list or of a
 // resync. One queue in eight still belongs to the second group, so that it does not starve. Within
-// a group, objects come in the order of their first event. Under [WithPriority](false), there is
-// only one group.
+// a group, objects come in the order of their first event. Under [WithPriority](false), which is
+// the default of an informer's subscribers, there is only one group.
 //
 // Break, return and [Queue.Release] put an object back in front of its group. A failed object goes
 // to the end of its group when its back-off is over. After a [Permanent] error, the remaining

@@ -54,9 +54,10 @@ func (f *follower[T]) commitState(state *store.Snapshot[T], commit *store.Commit
 	f.Commit(commit)
 }
 
-// arrival is an event of a commit and the time at which it came: see now. All collections that follow
-// a cache share it, because 1,000 copies of each event cost more than all the rest. It never
-// changes.
+// arrival is an event of a commit and the time at which it came: see now. The collections without a
+// predicate share the arrivals of a commit, because 1,000 copies of each event cost more than all the
+// rest. A shared arrival does not change. The others may: each part of a large commit reuses those of the
+// part before.
 type arrival[T any] struct {
 	record record[T]
 	came   time.Duration

@@ -164,7 +164,8 @@ func addKey(c *Collection[store.Key], key store.Key, delay time.Duration, origin
 		c.reclassLocked(k)
 	}
 	switch {
-	case k.backsOff() && (!k.mayHasten() || delay <= 0 && !live):
+	case k.backsOff() && (k.fixed || delay <= 0 && !live):
+		// The end of the back-off stays: it is fixed, or nothing is known to have changed.
 	case delay > 0:
 		c.delayLocked(k, due)
 	default:

@@ -92,18 +92,20 @@ func (c *Collection[T]) worker(ctx context.Context, running *sync.WaitGroup, in 
 // report may end the goroutine by runtime.Goexit.
 func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	var err error
+	interrupted := false // as it was before the report, which names a back-off
 	defer func() {
 		switch {
 		case err == nil:
 			q.held = q.until != nil
-		case q.interrupted(ctx, err):
+		case interrupted:
 			q.Release()
 		default:
 			q.Fail(err)
 		}
 	}()
 	defer func() {
-		if err == nil || report == nil || q.interrupted(ctx, err) {
+		interrupted = err != nil && q.interrupted(ctx, err)
+		if err == nil || report == nil || interrupted {
 			return
 		}
 		into := &err
@@ -203,7 +205,7 @@ func (q *Queue[T]) resourceVersion() string {
 }
 
 // interrupted reports whether a handler failed because its context ended, or because the collection
-// was closed before the handler was called.
+// was closed before an event of the queue.
 func (q *Queue[T]) interrupted(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))

@@ -206,6 +206,17 @@ func TestWhatTheEndInterruptsHasNotFailed(t *testing.T) {
 	assert.True(t, isClosed(c.Synced()))
 }
 
+// The report names a back-off, which the end of the context must not take back.
+func TestReportedFailureCountsAlthoughTheContextEndsMeanwhile(t *testing.T) {
+	c := newThings()
+	require.NoError(t, c.Add(at("a", "u", 1)))
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Process(ctx, 1, func(context.Context, *Queue[*thing]) error { return context.Canceled }, func(context.Context, *HandlerError) { cancel() })
+	pending := c.Pending(1)
+	require.Len(t, pending, 1)
+	assert.Equal(t, 1, pending[0].Failures)
+}
+
 func TestPermanentErrorStaysPermanentHoweverItsReportEnds(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("ouch") }, "Goexit": exit} {
 		t.Run(name, func(t *testing.T) {

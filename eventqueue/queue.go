@@ -45,8 +45,8 @@ type Event[T any] struct {
 	Origin Origin
 
 	// Initial is true for the objects of the first list, and for those that the cache held when the
-	// collection began to follow it. An Addition that is not Initial is news. Initial is also true for a Deletion of an
-	// object that earlier events reported and that the first list does not contain.
+	// collection began to follow it. An Addition that is not Initial is news. Initial is also true for a
+	// Deletion of an object that earlier events reported and that the first list does not contain.
 	Initial bool
 
 	// FinalStateKnown is true for a Deletion whose Object is the state in which the object was
