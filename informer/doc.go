@@ -59,7 +59,7 @@
 //     Events of other objects continue. An error made by [eventqueue.Permanent] is reported, and
 //     its event is not retried.
 //   - informer-I9: When ctx ends, the reflector stops first. Handlers then process their queued
-//     events until the drain timeout ends. Events in back-off are not processed. Run returns after
+//     events until the drain timeout ends. Run does not wait for events in back-off. It returns after
 //     the last call has returned. Run may be called again: it resumes from the last resource
 //     version. The first Run of a new process also resumes, after [Informer.Restore] or with a
 //     store that holds the earlier cache.

@@ -41,8 +41,8 @@ type ProtocolError struct {
 	//   - EndlessList: a list has more pages than any server has objects, or its pages arrived for
 	//     half an hour.
 	//   - ShortWatch: the server ended a watch within a second without a new event, or two watches in
-	//     a row within ten seconds each, with fewer than a hundred changes. A proxy may block watches, or the Timeout of the config of
-	//     a generated client may end them.
+	//     a row within ten seconds each, with fewer than a hundred changes. A proxy may block watches, or
+	//     the Timeout of the config of a generated client may end them.
 	//   - StreamEnded: a watch-list ended before the server had sent all objects.
 	//   - NoInitialEventsEnd: a watch-list sent no closing bookmark. The server may not support
 	//     watch-lists. The reflector lists for an hour, and then tries a watch-list again.

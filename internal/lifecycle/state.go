@@ -37,12 +37,11 @@ func (s *Status[S]) Set(change func(*S)) {
 	old := s.state
 	change(&s.state)
 	same := s.same(&old, &s.state)
-	s.mu.Unlock()
-	if same {
-		return
+	if !same {
+		s.changed.Announce() // under mu: a caller that has seen this state waits for the next one
 	}
-	s.changed.Announce()
-	if hook := s.hook.Load(); hook != nil {
+	s.mu.Unlock()
+	if hook := s.hook.Load(); hook != nil && !same {
 		(*hook)()
 	}
 }

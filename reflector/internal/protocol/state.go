@@ -22,10 +22,11 @@ type State struct {
 	// object, position may be ahead of the store's version. A watch from the store's version would
 	// apply old events to newer objects.
 	position string
-	// settled <= marked <= position. A list or a change sets all three. A bookmark moves position, and
-	// marked too if the last bookmark that did so, at markedAt, is settleTime ago; settled then becomes
-	// what marked was. So settled is the version of a list or a change, or of a bookmark that is at least
-	// settleTime old. After a watch that ended early, the next one begins at settled: see settleTime.
+	// settled <= marked <= position. A list or a change sets all three. Of bookmarks after 0, 5 and 12
+	// seconds, the first moves marked, at markedAt, and position. The second moves only position, because
+	// marked has moved within settleTime. The third moves marked again, and settled to the version of the
+	// first. So settled is the version of a list or a change, or of a bookmark that is at least settleTime
+	// old. After a watch that ended early, the next one begins at settled: see settleTime.
 	settled, marked string
 	markedAt        time.Time
 	// early is true if the last watch, or Run, ended early, until a list or an event moves position.
@@ -111,7 +112,7 @@ const (
 	asking                 // waiting for the server to accept a watch-list
 	streaming              // receiving the first objects from a watch-list
 
-	// reacting is no phase: those above have a row of reactions to a failure. Of those below, only
+	// reacting is no phase: those above have a column of reactions to failures. Of those below, only
 	// triggering and polling can fail: see untriggered.
 	reacting = iota
 
