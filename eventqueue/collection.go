@@ -71,7 +71,7 @@ type Collection[T any] struct {
 	mostKeys int                        // the largest number of keys since the map of keys was made
 	free     *sync.Pool                 // of unused states
 	ready    [2]turn[T]                 // the rings of the keys that can be taken: see ringOf
-	turns    uint8                      // turns of the first ring since the last one of the second, while both had keys: see share
+	turns    uint8                      // turns of the first ring since one of the second, while both had keys
 	passes   uint64                     // counts the keys whose turn came while they were out; orders turn.passed
 	delayed  delayed[T]                 // the keys that are not ready before some time
 	timer    *time.Timer                // fires when the first of delayed is due
