@@ -45,9 +45,9 @@ func (r *KubernetesResourceReflector[T]) Lookup(ctx context.Context, key store.K
 	return uid, exists, nil
 }
 
-// Covers reports whether the store holds an object of a key if one exists, as far as the watch has
-// come. It returns false if the reflector has a selector or shards, and for a key in another namespace
-// than the client's.
+// Covers reports whether the store holds an object of a key if one exists, once the reflector is synced and
+// as far as its watch has come. It returns false if the reflector has a selector or shards, and for a key
+// in another namespace than the client's.
 func (r *KubernetesResourceReflector[T]) Covers(key store.Key) bool {
 	return r.labelSelector == "" && r.fieldSelector == "" && r.shards == nil && !r.isElsewhere(key)
 }
