@@ -100,8 +100,11 @@ func deref(n *int32) int32 {
 
 // sooner is the shorter of two times, of which 0 is none.
 func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b < a {
+	switch {
+	case a == 0:
 		return b
+	case b == 0:
+		return a
 	}
-	return a
+	return min(a, b)
 }

@@ -196,6 +196,26 @@ func TestStatefulSets(t *testing.T) {
 	}
 }
 
+// A set that has nothing to wait for does not end the wait of one before it.
+func TestEachSetIsPlayedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := reflectortest.Start(t)
+		for i, name := range []string{"a", "b", "c"} {
+			labels := map[string]string{"app": name}
+			meta := metav1.ObjectMeta{Namespace: "default", Name: name}
+			selector, template := &metav1.LabelSelector{MatchLabels: labels}, template("a")
+			template.Labels = labels
+			waits := []int32{0, 20, 0}[i]
+			require.NoError(t, s.Create(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template, MinReadySeconds: waits}}))
+			require.NoError(t, s.Create(&appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template, MinReadySeconds: waits}}))
+		}
+		for _, player := range []Player{StatefulSets, DaemonSets} {
+			_, again := settle(t, s, player)
+			assert.Equal(t, 20*time.Second, again)
+		}
+	})
+}
+
 func TestPodsOfAStatefulSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := reflectortest.Start(t)
