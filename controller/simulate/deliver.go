@@ -5,12 +5,15 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -72,15 +75,27 @@ func (w *world) wait(ctx context.Context, m *message) (*verdict, error) {
 	return nil, err
 }
 
-// serve lets the server handle a request.
-func (w *world) serve(to http.ResponseWriter, r *http.Request) {
+// serve lets the server handle a request. It reports whether the server has ended the connection instead
+// of finishing the answer, as with a fault.
+func serve(s *reflectortest.Server, to http.ResponseWriter, r *http.Request) (broken bool) {
 	defer func() {
-		if e := recover(); e != nil && e != http.ErrAbortHandler {
+		switch e := recover(); e {
+		case nil:
+		case http.ErrAbortHandler:
+			broken = true
+		default:
 			panic(e)
 		}
 	}()
-	w.server.ServeHTTP(to, r)
+	s.ServeHTTP(to, r)
+	return false
 }
+
+// What a client gets if the server ends the connection before an answer, or during it.
+var (
+	errRefused = &net.OpError{Op: "dial", Net: "simulate", Err: syscall.ECONNREFUSED}
+	errReset   = &net.OpError{Op: "read", Net: "simulate", Err: syscall.ECONNRESET}
+)
 
 // endHolds lets the events go that a hold has kept for long enough.
 func (w *world) endHolds() {

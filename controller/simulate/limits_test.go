@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -87,6 +89,95 @@ func TestADryRunIsNoWrite(t *testing.T) {
 	assert.Empty(t, Find(t, s))
 	trace, _ := Play(t, s, slow)
 	assert.Contains(t, trace, "p0 dry-run create serviceaccounts default/a-dry")
+}
+
+// A deletion has its options in the body.
+func TestADeletionThatIsADryRunIsNoWrite(t *testing.T) {
+	dry := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		options := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+		if err := c.CoreV1().ServiceAccounts("default").Delete(ctx, p.Name, options); ignoreNotFound(err) != nil {
+			return err
+		}
+		if err := c.CoreV1().Secrets("default").DeleteCollection(ctx, options, metav1.ListOptions{}); err != nil {
+			return err
+		}
+		return keep(ctx, c, p)
+	})
+	for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
+		s := Scenario{Steps: life[:2], Operator: func(ctx context.Context, config *rest.Config) error {
+			config.ContentType = contentType
+			return dry(ctx, config)
+		}}
+		trace, failures := Play(t, s, slow)
+		assert.Empty(t, failures)
+		assert.Contains(t, trace, "p0 dry-run delete serviceaccounts default/a")
+		assert.Contains(t, trace, "p0 dry-run deletecollection secrets default/")
+		for _, line := range trace {
+			assert.NotContains(t, line, "p0 delete", "it would be a place for disturbances")
+		}
+	}
+}
+
+func TestAFaultOfTheConnectionIsAnError(t *testing.T) {
+	fresh := child(parent())
+	fresh.OwnerReferences = nil
+	create := func(ctx context.Context, c kubernetes.Interface) error {
+		_, err := c.CoreV1().ServiceAccounts("default").Create(ctx, fresh, metav1.CreateOptions{})
+		return err
+	}
+	remove := func(ctx context.Context, c kubernetes.Interface) error {
+		return c.CoreV1().ServiceAccounts("default").Delete(ctx, fresh.Name, metav1.DeleteOptions{})
+	}
+	lease := func(ctx context.Context, c kubernetes.Interface) error {
+		_, err := c.CoordinationV1().Leases("default").Get(ctx, "a", metav1.GetOptions{})
+		return err
+	}
+	watch := func(ctx context.Context, c kubernetes.Interface) error {
+		stream, err := c.CoreV1().RESTClient().Get().Namespace("default").Resource("configmaps").Param("watch", "1").Stream(ctx)
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		_, err = io.ReadAll(stream)
+		return err
+	}
+	for _, broken := range []struct {
+		name  string
+		fault reflectortest.Fault
+		call  func(context.Context, kubernetes.Interface) error
+		is    func(error) bool
+	}{
+		{"refused deletion", reflectortest.Refuse().On("delete", "serviceaccounts"), remove, utilnet.IsConnectionRefused},
+		{"answer cut off", reflectortest.ResetAfterBytes(10).On("create", "serviceaccounts"), create, utilnet.IsConnectionReset},
+		{"refused lease", reflectortest.Refuse().On("get", "leases"), lease, utilnet.IsConnectionRefused},
+		{"refused watch", reflectortest.Refuse().On("watch", "configmaps"), watch, utilnet.IsConnectionRefused},
+		{"watch cut off", reflectortest.ResetAfterEvents(1).On("watch", "configmaps"), watch, utilnet.IsConnectionReset},
+	} {
+		t.Run(broken.name, func(t *testing.T) {
+			var got []error
+			called := false
+			operator := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+				if called {
+					return nil
+				}
+				called = true
+				got = append(got, broken.call(ctx, c))
+				account := child(p)
+				account.Name = "another"
+				_, err := c.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{})
+				return err
+			})
+			_, _ = Play(t, Scenario{Operator: operator, Reset: func() { called = false }, Steps: []Step{{Name: "break the connection", Do: func(s *reflectortest.Server) error {
+				s.Inject(broken.fault.Times(1))
+				return s.Create(parent())
+			}}}}, slow)
+			require.Len(t, got, 3, "the undisturbed run, the same again, and this line")
+			for _, err := range got {
+				require.Error(t, err)
+				assert.True(t, broken.is(err), "%v", err)
+			}
+		})
+	}
 }
 
 func TestAUserWhoActsEarlyWaitsIfTheServerRefuses(t *testing.T) {

@@ -52,13 +52,16 @@ func (r *result) fail(key, format string, args ...any) {
 
 // compare returns what is wrong in a run, beside an undisturbed one.
 func (r *result) compare(s *Scenario, undisturbed *result) []failure {
-	for n := 1; n <= len(s.Steps); n++ {
+	for n := 0; n <= len(s.Steps); n++ {
 		// Without a state, the next step did not wait.
-		if now, ok := r.after[n]; ok {
-			if key, text := undisturbed.after[n].difference(now); text != "" {
-				r.fail(key, "after step %d (%s) the cluster differs from the undisturbed run: %s", n, s.Steps[n-1].Name, text)
-				break
-			}
+		now, ok := r.after[n]
+		usual, waited := undisturbed.after[n]
+		if !ok || !waited {
+			continue
+		}
+		if key, text := usual.difference(now); text != "" {
+			r.fail(key, "%s the cluster differs from the undisturbed run: %s", s.moment(n), text)
+			break
 		}
 	}
 	for _, kind := range []struct {
@@ -80,6 +83,14 @@ func (r *result) compare(s *Scenario, undisturbed *result) []failure {
 	return slices.DeleteFunc(r.failures, func(f failure) bool {
 		return slices.ContainsFunc(undisturbed.failures, func(usual failure) bool { return usual.key == f.key })
 	})
+}
+
+// moment says between which steps the n-th state is.
+func (s *Scenario) moment(n int) string {
+	if n == 0 {
+		return "before the first step"
+	}
+	return fmt.Sprintf("after step %d (%s)", n, s.Steps[n-1].Name)
 }
 
 func kindOf(object string) string { kind, _, _ := strings.Cut(object, " "); return kind }

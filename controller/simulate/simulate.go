@@ -293,7 +293,7 @@ func (s *Scenario) begin(t *testing.T, dog *watchdog) (*result, error) {
 	}
 	for n := 0; n <= len(s.Steps); n++ {
 		if _, text := undisturbed.after[n].difference(again.after[n]); text != "" {
-			return nil, fmt.Errorf("simulate: two runs without any disturbance differ after step %d: %s: let Scenario.Normalize remove what depends on chance", n, text)
+			return nil, fmt.Errorf("simulate: two runs without any disturbance differ %s: %s: let Scenario.Normalize remove what depends on chance", s.moment(n), text)
 		}
 	}
 	return undisturbed, nil

@@ -129,7 +129,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Accept", withoutProtobuf(r.Header.Get("Accept")))
 	if parsed.Verb == "" { // discovery
-		return p.serve(r, body), nil
+		return p.serve(r, body)
 	}
 	t := target{gvr: schema.GroupVersionResource{Group: parsed.Group, Version: parsed.Version, Resource: parsed.Resource}, subresource: parsed.Subresource, namespace: parsed.Namespace, name: parsed.Name}
 	if strings.Contains(r.Header.Get("Content-Type"), "protobuf") { // some operators insist on it for built-in kinds
@@ -143,16 +143,16 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Content-Type", "application/json")
 		r.ContentLength = int64(len(body))
 	}
-	if isWrite(parsed.Verb) && parsed.Query.Has("dryRun") {
+	if isWrite(parsed.Verb) && (parsed.Query.Has("dryRun") || r.Method == http.MethodDelete && dryRunIn(body)) {
 		parsed.Verb = "dry-run " + parsed.Verb // it writes nothing
 	}
 	switch {
 	case parsed.Verb == "watch":
 		return p.watch(r, t)
 	case t.isLease():
-		return p.lease(r, t, parsed.Verb, body), nil
+		return p.lease(r, t, parsed.Verb, body)
 	case t.unscheduled():
-		return p.serve(r, body), nil
+		return p.serve(r, body)
 	case r.Method == http.MethodPost && t.name == "":
 		t.name = nameIn(body)
 	case parsed.Verb == "list" && p.behind.Load() != 0 && parsed.Query.Get("resourceVersion") == "0":
@@ -174,7 +174,15 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		return statusResponse(r, v.status), nil
 	}
 	before := p.world.server.ResourceVersion()
-	response := p.serve(r, body)
+	response, err := p.serve(r, body)
+	switch {
+	case err != nil && v.crash:
+		p.kill()
+		return nil, errCrashed
+	case err != nil:
+		p.world.tell("  the connection breaks: %v", err)
+		return nil, err
+	}
 	content, _ := io.ReadAll(response.Body) // of a recorder: it cannot fail
 	response.Body = io.NopCloser(bytes.NewReader(content))
 	writes := isWrite(parsed.Verb)
@@ -203,12 +211,12 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // lease lets the server answer a request for a lease, unless the process is cut off from its lease.
-func (p *process) lease(r *http.Request, t target, verb string, body []byte) *http.Response {
+func (p *process) lease(r *http.Request, t target, verb string, body []byte) (*http.Response, error) {
 	if p.cutOff.Load() {
-		return statusResponse(r, &metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "simulate: the lease is lost"})
+		return statusResponse(r, &metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "simulate: the lease is lost"}), nil
 	}
-	response := p.serve(r, body)
-	if isWrite(verb) && response.StatusCode < 300 {
+	response, err := p.serve(r, body)
+	if err == nil && isWrite(verb) && response.StatusCode < 300 {
 		content, _ := io.ReadAll(response.Body) // of a recorder: it cannot fail
 		response.Body = io.NopCloser(bytes.NewReader(content))
 		var lease struct {
@@ -220,18 +228,24 @@ func (p *process) lease(r *http.Request, t target, verb string, body []byte) *ht
 			p.world.got(t.object(), p, lease.Spec.HolderIdentity)
 		}
 	}
-	return response
+	return response, err
 }
 
 // serve lets the server answer at once.
-func (p *process) serve(r *http.Request, body []byte) *http.Response {
+func (p *process) serve(r *http.Request, body []byte) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	recorder := httptest.NewRecorder()
-	p.world.serve(recorder, r)
+	broken := serve(p.world.server, recorder, r)
 	response := recorder.Result()
 	response.Request = r
-	return response
+	switch {
+	case broken && response.Header.Get("Content-Type") == "": // no head
+		return nil, errRefused
+	case broken:
+		return nil, errReset
+	}
+	return response, nil
 }
 
 // watch opens a watch, each event of which waits until the driver delivers it.
@@ -260,19 +274,32 @@ func (p *process) watch(r *http.Request, t target) (*http.Response, error) {
 	go func() { // until the client, the process or the server ends the watch
 		defer cancel()
 		defer unlink()
-		p.world.serve(s, r)
+		broken := serve(p.world.server, s, r)
+		if broken {
+			s.WriteHeader(0) // no effect after the head
+			fromServer.CloseWithError(errReset)
+			return
+		}
 		s.WriteHeader(http.StatusInternalServerError)
 		fromServer.Close()
 	}()
+	var code int
 	select {
-	case code := <-s.head:
-		return &http.Response{
-			StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-			Header: s.header.Clone(), ContentLength: -1, Request: r, Body: &watchBody{ReadCloser: toClient, cancel: cancel},
-		}, nil
+	case code = <-s.head:
 	case <-ctx.Done():
-		return nil, cmp.Or(p.crashed(), context.Cause(ctx))
+		select {
+		case code = <-s.head: // the server has ended the watch just after it
+		default:
+			return nil, cmp.Or(p.crashed(), context.Cause(ctx))
+		}
 	}
+	if code == 0 {
+		return nil, cmp.Or[error](p.crashed(), errRefused)
+	}
+	return &http.Response{
+		StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: s.header.Clone(), ContentLength: -1, Request: r, Body: &watchBody{ReadCloser: toClient, cancel: cancel},
+	}, nil
 }
 
 // watchSeconds is the duration of a watch. Below ten minutes, no client takes it for overdue.
@@ -285,7 +312,7 @@ type watchStream struct {
 	ctx     context.Context
 	client  *io.PipeWriter
 	header  http.Header
-	head    chan int // the status code
+	head    chan int // the status code; 0 if there is none
 	headed  bool
 	failed  bool // the watch has no events but an answer
 	seq     int
@@ -361,6 +388,12 @@ type objectMeta struct {
 	UID                           types.UID
 	ResourceVersion               string
 	OwnerReferences               []metav1.OwnerReference
+}
+
+// dryRunIn reports whether the options of a deletion ask for a dry run.
+func dryRunIn(body []byte) bool {
+	var o metav1.DeleteOptions
+	return json.Unmarshal(body, &o) == nil && len(o.DryRun) > 0
 }
 
 // nameIn returns the name of the object in a body, or its generateName with a star.
