@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"net/http"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Pods returns a player of the scheduler and the kubelets. A pod without spec.schedulingGates is placed on
@@ -264,14 +267,40 @@ func available(p *corev1.Pod, minReadySeconds int32) bool {
 	return ready && left == 0
 }
 
-// evict deletes a pod as a client does, so with its grace period: Server.Delete allows none. If an admission
-// denies it, the next call tries again.
+// evict deletes a pod of a controller. If an admission denies it, the next call tries again.
 func evict(s *reflectortest.Server, p *corev1.Pod) error {
-	path := "/api/v1/namespaces/" + url.PathEscape(p.Namespace) + "/pods/" + url.PathEscape(p.Name)
-	answer := httptest.NewRecorder()
-	s.ServeHTTP(answer, httptest.NewRequest(http.MethodDelete, path, nil))
-	if answer.Code >= http.StatusBadRequest && answer.Code != http.StatusForbidden {
-		return fmt.Errorf("cannot delete pod %s/%s: %d %s", p.Namespace, p.Name, answer.Code, http.StatusText(answer.Code))
+	if err := deletePod(s, p, ""); !apierrors.IsForbidden(err) {
+		return err
 	}
 	return nil
+}
+
+// deletePod deletes a pod as a client does, so with its grace period: Server.Delete allows none.
+func deletePod(s *reflectortest.Server, p metav1.Object, policy metav1.DeletionPropagation) error {
+	query := ""
+	if policy != "" {
+		query = "?propagationPolicy=" + string(policy)
+	}
+	path := "/api/v1/namespaces/" + url.PathEscape(p.GetNamespace()) + "/pods/" + url.PathEscape(p.GetName())
+	answer := httptest.NewRecorder()
+	if serve(s, answer, httptest.NewRequest(http.MethodDelete, path+query, nil)) {
+		return fmt.Errorf("cannot delete pod %s/%s: %w", p.GetNamespace(), p.GetName(), errRefused)
+	}
+	if answer.Code < http.StatusBadRequest {
+		return nil
+	}
+	err := &apierrors.StatusError{}
+	if json.Unmarshal(answer.Body.Bytes(), &err.ErrStatus) != nil {
+		return fmt.Errorf("cannot delete pod %s/%s: %d %s", p.GetNamespace(), p.GetName(), answer.Code, http.StatusText(answer.Code))
+	}
+	return err
+}
+
+// isPod reports whether a step names a pod.
+func isPod(object metav1.Object) bool {
+	if u, ok := object.(runtime.Unstructured); ok {
+		return u.GetObjectKind().GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Pod")
+	}
+	_, ok := object.(*corev1.Pod)
+	return ok
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func newNode(name string, labels ...string) *corev1.Node {
@@ -108,6 +110,42 @@ func TestPods(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An operator sees a pod in deletion before it is gone.
+func TestAUserDeletesAPodWithItsGracePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := reflectortest.Start(t)
+		typed := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+		named := &unstructured.Unstructured{}
+		named.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+		named.SetNamespace("default")
+		named.SetName("a")
+		for _, object := range []metav1.Object{typed, named} {
+			p := typed.DeepCopy()
+			p.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+			p.Finalizers = []string{metav1.FinalizerDeleteDependents} // kubectl asks for another policy
+			require.NoError(t, s.Create(p))
+			play := Pods(0, nil)
+			_, err := play(s)
+			require.NoError(t, err)
+			require.NoError(t, Delete(object).Do(s))
+			require.NoError(t, s.Get(p), "until the kubelet has ended it")
+			require.NotNil(t, p.DeletionTimestamp)
+			assert.EqualValues(t, 30, *p.DeletionGracePeriodSeconds)
+			assert.Empty(t, p.Finalizers)
+			_, err = play(s)
+			require.NoError(t, err)
+			require.True(t, apierrors.IsNotFound(s.Get(p)))
+			assert.True(t, apierrors.IsNotFound(Delete(object).Do(s)))
+		}
+
+		p := typed.DeepCopy()
+		require.NoError(t, s.Create(p))
+		s.Inject(reflectortest.Refuse().On("delete", "pods"))
+		assert.ErrorIs(t, evict(s, p), errRefused)
+		assert.ErrorIs(t, Delete(p).Do(s), errRefused)
+	})
 }
 
 func TestPodsHaveTheSameAddressInEachRunButNoneTwice(t *testing.T) {

@@ -103,9 +103,15 @@ func Change[T metav1.Object](object T, change func(T)) Step {
 	}}
 }
 
-// Delete deletes the object that has the name of object, as kubectl delete does.
+// Delete deletes the object that has the name of object, as kubectl delete does. A pod on a node is only
+// marked: without the player Pods or another one, nothing ends it.
 func Delete(object metav1.Object) Step {
-	return Step{Name: "delete " + describe(object), Do: func(s *reflectortest.Server) error { return s.Delete(object) }}
+	return Step{Name: "delete " + describe(object), Do: func(s *reflectortest.Server) error {
+		if isPod(object) {
+			return deletePod(s, object, metav1.DeletePropagationBackground)
+		}
+		return s.Delete(object)
+	}}
 }
 
 func describe(object metav1.Object) string {
