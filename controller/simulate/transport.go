@@ -143,7 +143,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Content-Type", "application/json")
 		r.ContentLength = int64(len(body))
 	}
-	if isWrite(parsed.Verb) && (parsed.Query.Has("dryRun") || r.Method == http.MethodDelete && dryRunIn(body)) {
+	if isWrite(parsed.Verb) && dryRun(parsed, body) {
 		parsed.Verb = "dry-run " + parsed.Verb // it writes nothing
 	}
 	switch {
@@ -390,8 +390,11 @@ type objectMeta struct {
 	OwnerReferences               []metav1.OwnerReference
 }
 
-// dryRunIn reports whether the options of a deletion ask for a dry run.
-func dryRunIn(body []byte) bool {
+// dryRun reports whether a write stores nothing. The options of a deletion are in its body, if it has one.
+func dryRun(r reflectortest.Request, body []byte) bool {
+	if r.Method != http.MethodDelete || len(body) == 0 {
+		return r.Query.Has("dryRun")
+	}
 	var o metav1.DeleteOptions
 	return json.Unmarshal(body, &o) == nil && len(o.DryRun) > 0
 }

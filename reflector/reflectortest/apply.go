@@ -89,20 +89,35 @@ func (c *call) merge(live, applied *unstructured.Unstructured) (object, error) {
 	return c.resource.decodeFields(body, false)
 }
 
-// checkWriteOptions checks the query of a write as the real server does.
+// checkWriteOptions reads and checks the query of a write as the real server does.
 func (c *call) checkWriteOptions() error {
-	at, manager := field.NewPath("fieldManager"), c.Query.Get("fieldManager")
-	kind := map[string]string{"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}[c.Verb]
-	var errs field.ErrorList
-	switch apply := c.applies(); {
-	case apply && manager == "":
-		errs = append(errs, field.Required(at, "is required for apply patch"))
-	case c.Verb == "patch" && !apply && c.Query.Has("force"):
-		errs = append(errs, field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch"))
+	var (
+		kind   string
+		errs   field.ErrorList
+		dryRun []string
+		err    error
+	)
+	switch c.Verb {
+	case "create":
+		var o metav1.CreateOptions
+		err = metav1.Convert_url_Values_To_v1_CreateOptions(&c.Query, &o, nil)
+		kind, errs, dryRun = "CreateOptions", metavalidation.ValidateCreateOptions(&o), o.DryRun
+	case "update":
+		var o metav1.UpdateOptions
+		err = metav1.Convert_url_Values_To_v1_UpdateOptions(&c.Query, &o, nil)
+		kind, errs, dryRun = "UpdateOptions", metavalidation.ValidateUpdateOptions(&o), o.DryRun
+	case "patch":
+		var o metav1.PatchOptions
+		err = metav1.Convert_url_Values_To_v1_PatchOptions(&c.Query, &o, nil)
+		kind, errs, dryRun = "PatchOptions", metavalidation.ValidatePatchOptions(&o, patchType(c.http)), o.DryRun
 	}
-	if errs = append(errs, metavalidation.ValidateFieldManager(manager, at)...); len(errs) > 0 {
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 	}
+	c.dryRun = len(dryRun) > 0
 	return nil
 }
 

@@ -42,7 +42,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	if errs := metavalidation.ValidateDeleteOptions(options); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
-	c.dryRun = c.dryRun || slices.Contains(options.DryRun, metav1.DryRunAll)
+	c.dryRun = len(options.DryRun) > 0
 	return options, nil
 }
 

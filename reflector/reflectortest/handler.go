@@ -17,7 +17,7 @@ type call struct {
 	body     []byte
 	encoding encoding // once negotiated
 	out      *response
-	dryRun   bool
+	dryRun   bool // once the options are read
 
 	expireContinue bool // a fault: the continue token is too old
 }
@@ -35,7 +35,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	entry := s.journal.add(req)
 	out := &response{w: w, ctx: r.Context(), closing: s.closing, faults: acting, answered: func(code int) { s.journal.answer(entry, code) }}
-	c := &call{Request: req, server: s, http: r, body: body, out: out, dryRun: r.URL.Query().Get("dryRun") == metav1.DryRunAll}
+	c := &call{Request: req, server: s, http: r, body: body, out: out}
 	if err == nil {
 		err = c.disturb(acting)
 	}

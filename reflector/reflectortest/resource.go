@@ -9,11 +9,14 @@ import (
 	"strings"
 	"sync"
 
+	validcontent "k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -59,6 +62,8 @@ type resource struct {
 	unannounced      bool // served, but absent from discovery
 	orphans          bool // a deletion without a policy orphans the dependents
 	uncollected      bool // the garbage collector ignores the kind, and a deletion has no policy
+	names            validation.ValidateNameFunc
+	longestName      int // of a new object; 0 is no further limit
 
 	selectable    selectable // of a field selector
 	admissions    []*admission
@@ -78,7 +83,7 @@ type resource struct {
 }
 
 // builtinResource is a line of builtin_resources.json. The file comes from the discovery of
-// kube-apiserver v1.36.3 and, for the fields from generation to uncollected, from its registry
+// kube-apiserver v1.36.3 and, for the fields from generation to uncollected and those of names, from its registry
 // strategies. The server also serves other API versions of client-go (older and newer), without
 // announcing them.
 type builtinResource struct {
@@ -97,6 +102,30 @@ type builtinResource struct {
 	Orphans         bool     `json:"orphans"`
 	Uncollected     bool     `json:"uncollected"`
 	Unannounced     bool     `json:"unannounced"`
+	Name            string   `json:"name"` // one of nameRules
+	LongestName     int      `json:"longestName"`
+}
+
+// nameRules say which names the objects of a built-in kind may have. Where the real server compares a
+// name with the spec, it is only kept from breaking the URL.
+var nameRules = map[string]validation.ValidateNameFunc{
+	"":        validation.NameIsDNSSubdomain,
+	"label":   validation.NameIsDNSLabel,
+	"segment": validPathSegment,
+	"key":     func(name string, _ bool) []string { return utilvalidation.IsConfigMapKey(name) },
+	"address": func(name string, _ bool) (messages []string) {
+		for _, err := range utilvalidation.IsValidIP(nil, name) {
+			messages = append(messages, err.Detail)
+		}
+		return messages
+	},
+}
+
+func validPathSegment(name string, prefix bool) []string {
+	if prefix {
+		return validcontent.IsPathSegmentPrefix(name)
+	}
+	return validcontent.IsPathSegmentName(name)
 }
 
 //go:embed builtin_resources.json
@@ -150,6 +179,8 @@ func newRegistry(custom []Resource) (*registry, error) {
 			unannounced:      b.Unannounced,
 			orphans:          b.Orphans,
 			uncollected:      b.Uncollected,
+			names:            nameRules[b.Name],
+			longestName:      b.LongestName,
 		}
 		r.selectable = builtinSelectable[r.gvk()]
 		if types[r.gvk()] == nil && b.Unannounced {
@@ -185,7 +216,7 @@ func newRegistry(custom []Resource) (*registry, error) {
 // newCustomResource makes the resource of a kind that is not built in. It always counts generations,
 // and an update always needs a resource version.
 func newCustomResource(c Resource) (*resource, error) {
-	r := &resource{Resource: c, tracksGeneration: true, versionRequired: true, selectable: customSelectable(c.selectable)}
+	r := &resource{Resource: c, tracksGeneration: true, versionRequired: true, names: validation.NameIsDNSSubdomain, selectable: customSelectable(c.selectable)}
 	if c.structural == nil {
 		return r, nil
 	}

@@ -131,9 +131,6 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 	if err := checkCreatable(res, obj); err != nil { // and meanwhile the definition may have gone
 		return nil, err
 	}
-	if obj.GetResourceVersion() != "" {
-		return nil, errors.New("resourceVersion should not be set on objects to be created")
-	}
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
 		s.nameLocked(res, obj)
 	}
@@ -155,6 +152,10 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 	if err := res.validate(obj, nil); err != nil {
 		return nil, err
 	}
+	if version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && version != 0 {
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	}
+	obj.SetResourceVersion("")
 	if _, ok := res.history.current.Get(res.key(obj.GetNamespace(), obj.GetName())); ok {
 		return nil, apierrors.NewAlreadyExists(res.gr(), obj.GetName())
 	}
@@ -318,20 +319,21 @@ func (res *resource) checkUpdate(prior *record, namespace, name string, obj obje
 	if err := res.placeIn(namespace, obj); err != nil {
 		return err
 	}
-	if obj.GetResourceVersion() == "" && res.versionRequired {
-		kind := schema.GroupKind{Group: res.Group, Kind: res.Plural} // the real server also uses the resource in place of the kind
-		return apierrors.NewInvalid(kind, name, field.ErrorList{
-			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
-		})
-	}
+	var version uint64 // 0 is none, also in the request
 	if sent := obj.GetResourceVersion(); sent != "" {
-		version, err := strconv.ParseUint(sent, 10, 64)
-		if err != nil {
+		var err error
+		if version, err = strconv.ParseUint(sent, 10, 64); err != nil {
 			return err
 		}
-		if version != prior.version && version != 0 {
-			return errObjectModified(res, name)
-		}
+	}
+	switch {
+	case version == 0 && res.versionRequired:
+		kind := schema.GroupKind{Group: res.Group, Kind: res.Plural} // the real server also uses the resource in place of the kind
+		return apierrors.NewInvalid(kind, name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "resourceVersion"), version, "must be specified for an update"),
+		})
+	case version != 0 && version != prior.version:
+		return errObjectModified(res, name)
 	}
 	return nil
 }
@@ -387,10 +389,13 @@ func (res *resource) prepareUpdate(obj, old object) error {
 func (res *resource) validate(obj, old object) error {
 	kind := res.gvk().GroupKind()
 	errs := validateEvent(obj, old)
-	if len(errs) > 0 {
+	if event, _ := coreEvent(obj); event != nil {
 		kind.Group = "" // the real server names the core group for both groups of Events
 	}
 	errs = append(errs, res.validateMetadata(obj)...)
+	if old == nil && res.longestName > 0 && len(obj.GetName()) > res.longestName {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), obj.GetName(), fmt.Sprintf("must be no more than %d characters", res.longestName)))
+	}
 	if res.definitions {
 		errs = append(errs, validateDefinition(obj, old)...)
 	}
@@ -407,7 +412,7 @@ func (res *resource) validate(obj, old object) error {
 // owner.
 func (res *resource) validateMetadata(obj object) field.ErrorList {
 	at := field.NewPath("metadata")
-	errs := validation.ValidateObjectMetaAccessor(obj, res.Namespaced, res.validName, at)
+	errs := validation.ValidateObjectMetaAccessor(obj, res.Namespaced, res.names, at)
 	for i, f := range obj.GetFinalizers() {
 		standard := f == string(corev1.FinalizerKubernetes) || f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 		if res.typed && !standard && !strings.Contains(f, "/") {
@@ -415,20 +420,6 @@ func (res *resource) validateMetadata(obj object) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// validName checks a name as most kinds do. Kinds whose names may hold more
-// than a DNS subdomain are only kept from breaking the URL.
-func (res *resource) validName(name string, prefix bool) []string {
-	switch res.Group {
-	case "rbac.authorization.k8s.io", "certificates.k8s.io", "networking.k8s.io":
-		if name == "." || name == ".." || strings.ContainsAny(name, "/%") {
-			return []string{"must be a segment of a path"}
-		}
-		return nil
-	default:
-		return validation.NameIsDNSSubdomain(name, prefix)
-	}
 }
 
 // commitLocked stores obj at the next version of the server. It needs mu.
