@@ -940,7 +940,7 @@ var mutants = []mutant{{
 }, {
 	name:  "mapper: a kind that is missing once stays missing",
 	file:  "reflector/mapper/answers.go",
-	text:  "!fresh && (m.waits.Due(time.Now()) || !m.client.Fresh())",
+	text:  "!fresh && (m.waits.Due(time.Now()) || m.whole == nil && !m.client.Fresh())",
 	with:  "!fresh && !m.client.Fresh()",
 	tests: []string{"./reflector/mapper"},
 }, {

@@ -61,6 +61,9 @@ func use[R any](ctx context.Context, m *Mapper, concerns func(schema.GroupVersio
 	defer m.caller.Store(nil)
 	first := m.mapper == nil
 	if first {
+		if m.whole != nil && !m.waits.Due(time.Now()) {
+			return result, m.whole
+		}
 		if err := m.discover(ctx, false); err != nil {
 			return result, err
 		}
@@ -70,9 +73,9 @@ func use[R any](ctx context.Context, m *Mapper, concerns func(schema.GroupVersio
 		return result, err
 	}
 	// A result from another process may be minutes old. One of this call is new, but on disk it
-	// lacks the groups that are stale.
+	// lacks the groups that are stale. A client in memory is not fresh after a failure.
 	fresh := first && m.client.Fresh()
-	if fresh && m.live != nil || !fresh && (m.waits.Due(time.Now()) || !m.client.Fresh()) {
+	if fresh && m.live != nil || !fresh && (m.waits.Due(time.Now()) || m.whole == nil && !m.client.Fresh()) {
 		if !fresh {
 			m.client.Invalidate()
 		}

@@ -128,6 +128,39 @@ func TestGroupThatDoesNotAnswerIsAskedAgainSeldom(t *testing.T) {
 	})
 }
 
+// mapper-M6
+func TestServerThatDoesNotAnswerIsAskedAgainSeldom(t *testing.T) {
+	for name, known := range map[string]bool{"it has answered before": true, "it has never answered": false} {
+		t.Run(name, func(t *testing.T) {
+			everyMapper(t, func(t *testing.T, a *aggregator, m *Mapper) {
+				if known {
+					assert.Equal(t, "pods", resourceOf(t, m, podKind))
+				}
+				a.whole.Store(true)
+				ask := func(times int) (asked int32) {
+					before := a.asked.Load()
+					for range times {
+						_, err := m.RESTMapping(schema.GroupKind{Group: "apps", Kind: "Nothing"})
+						var failed *Error
+						require.ErrorAs(t, err, &failed)
+					}
+					return a.asked.Load() - before
+				}
+				once := ask(1)
+				require.NotZero(t, once)
+				assert.LessOrEqual(t, ask(99), once, "at most one repetition")
+				<-time.After(time.Second)
+				assert.NotZero(t, ask(1), "after a second")
+				assert.Zero(t, ask(99))
+				a.whole.Store(false)
+				<-time.After(10 * time.Second)
+				assert.Equal(t, "pods", resourceOf(t, m, podKind))
+				assert.Equal(t, "telescopes", resourceOf(t, m, telescopeKind))
+			})
+		})
+	}
+}
+
 func TestCauseOfAGroupThatDoesNotAnswerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := aggregate(t, false)

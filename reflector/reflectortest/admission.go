@@ -139,10 +139,16 @@ func (s *Server) admitLocked(w *admitted) error {
 	return nil
 }
 
+// denied is the answer to a write that a hook denies. As in the real server, its code is one of an error.
 func denied(err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return err
+		denial := status.Status()
+		if denial.Code >= http.StatusBadRequest {
+			return err
+		}
+		denial.Status, denial.Code = metav1.StatusFailure, http.StatusBadRequest
+		return &apierrors.StatusError{ErrStatus: denial}
 	}
 	return failure(http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "reflectortest" denied the request: `+err.Error())
 }

@@ -156,6 +156,12 @@ func TestHookDenies(t *testing.T) {
 			Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
 			Message: `Operation cannot be fulfilled on r "n": no`, Details: &metav1.StatusDetails{Name: "n", Kind: "r"},
 		}},
+		"an API error without a code": {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Message: "no"}}, metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonForbidden, Message: "no",
+		}},
+		"an API error that says OK": {&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK, Message: "no"}}, metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: "no",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var of admissionv1.Operation

@@ -435,6 +435,14 @@ func TestCodesOfAnswers(t *testing.T) {
 			code, _, err := get(t, s, path)
 			require.NoError(t, err)
 			require.Equal(t, 500, code)
+			for _, empty := range []int{http.StatusNoContent, http.StatusNotModified} {
+				s := seeded(t)
+				s.Inject(answer(empty))
+				code, body, err := get(t, s, path)
+				require.NoError(t, err)
+				require.Equal(t, empty, code)
+				require.Empty(t, body)
+			}
 		})
 	}
 }

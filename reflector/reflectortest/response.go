@@ -88,7 +88,7 @@ func (o *response) write(b []byte) error {
 	}
 	n, err := o.w.Write(b)
 	o.written += n
-	if err != nil {
+	if err != nil && !errors.Is(err, http.ErrBodyNotAllowed) { // an answer with code 204 or 304 has no body
 		return err
 	}
 	return ending
