@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -220,6 +221,83 @@ func TestHookIsCalledAgain(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"k": "2", "by": "client"}, got.Data)
 	assert.Equal(t, 2, calls)
+}
+
+// TestApplyBeginsAgain creates or deletes the object while the hook runs: an apply is right in both cases.
+func TestApplyBeginsAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		during admissionv1.Operation
+		other  func(*reflectortest.Server) error // what another client does
+		want   map[string]string
+		calls  string
+	}{
+		"created": {admissionv1.Create, func(s *reflectortest.Server) error { return s.Create(keyed("a", "1")) },
+			map[string]string{"k": "1", "by": "client"}, "CREATE UPDATE"},
+		"deleted": {admissionv1.Update, func(s *reflectortest.Server) error { return s.Delete(keyed("a", "1")) },
+			map[string]string{"by": "client"}, "UPDATE CREATE"},
+		"neither": {admissionv1.Create, func(*reflectortest.Server) error {
+			return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "a") // by the hook
+		}, nil, "CREATE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s *reflectortest.Server
+			var calls []string
+			var once sync.Once
+			s = reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.ConfigMap]) (err error) {
+				if a.Operation == admissionv1.Delete || a.Object.Data["by"] != "client" {
+					return nil
+				}
+				calls = append(calls, string(a.Operation))
+				once.Do(func() { err = c.other(s) })
+				return err
+			}))
+			if c.during == admissionv1.Update {
+				require.NoError(t, s.Create(keyed("a", "1")))
+			}
+			u := keyed("a", "")
+			u.Object["data"] = map[string]any{"by": "client"}
+			_, err := dynamic.NewForConfigOrDie(s.Config()).Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("ns").
+				Apply(t.Context(), "a", u, metav1.ApplyOptions{FieldManager: "m"})
+			assert.Equal(t, c.calls, strings.Join(calls, " "))
+			if c.want == nil {
+				require.True(t, apierrors.IsAlreadyExists(err), "%v", err)
+				return
+			}
+			require.NoError(t, err)
+			stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
+			require.NoError(t, s.Get(stored))
+			assert.Equal(t, c.want, stored.Data)
+		})
+	}
+}
+
+// TestCollectorChangesNoOtherObject replaces an object by another one with its name in the middle of a pass.
+func TestCollectorChangesNoOtherObject(t *testing.T) {
+	var s *reflectortest.Server
+	var once sync.Once
+	waiting := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Finalizers: []string{metav1.FinalizerDeleteDependents}}}
+	}
+	s = reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.ConfigMap]) (err error) {
+		if a.Name != "a" || a.Operation != admissionv1.Update {
+			return nil
+		}
+		once.Do(func() {
+			gone := waiting("b")
+			gone.Finalizers = nil
+			err = errors.Join(s.Update(gone), s.Create(waiting("b")))
+		})
+		return err
+	}))
+	for _, name := range []string{"a", "b"} {
+		require.NoError(t, s.Create(waiting(name)))
+		require.NoError(t, s.Delete(waiting(name)))
+	}
+	require.True(t, s.CollectGarbage())
+	b := waiting("b")
+	require.NoError(t, s.Get(b))
+	assert.Nil(t, b.DeletionTimestamp)
+	assert.NotEmpty(t, b.Finalizers)
 }
 
 // TestHookSeesTheCollector lets the garbage collector delete a dependent, which a hook may deny.

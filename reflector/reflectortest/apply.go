@@ -33,11 +33,29 @@ func (c *call) apply() error {
 	return c.answer(http.StatusOK, rec)
 }
 
+// applyObject begins again if another client creates or deletes the object while a hook of WithAdmission
+// runs.
 func (c *call) applyObject(applied *unstructured.Unstructured) (rec *record, created bool, err error) {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	exists := func() bool {
+		_, ok := c.resource.history.current.Get(c.resource.key(c.Namespace, c.Name))
+		return ok
+	}
+	for {
+		before := exists()
+		rec, created, err = c.applyLocked(applied, before || c.Subresource != "")
+		raced := apierrors.IsAlreadyExists(err) && !before || apierrors.IsNotFound(err) && before && c.Subresource == ""
+		if !raced || exists() == before {
+			return rec, created, err
+		}
+	}
+}
+
+// applyLocked merges the request into the object, or creates it. It needs mu.
+func (c *call) applyLocked(applied *unstructured.Unstructured, exists bool) (rec *record, created bool, err error) {
 	s, res := c.server, c.resource
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := res.history.current.Get(res.key(c.Namespace, c.Name)); ok || c.Subresource != "" {
+	if exists {
 		rec, err := s.updateLocked(res, c.Namespace, c.Name, c.writing(true), func(prior *record) (object, error) {
 			live, err := s.trackedLocked(res, prior)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -311,13 +312,16 @@ func (p *pass) removeFinalizer(rec *record, finalizer string) {
 	})
 }
 
-// update changes the object of a record, unless it is gone.
+// update changes the object of a record, unless it is gone: another object may have its name.
 func (p *pass) update(rec *record, change func(object)) {
 	w := writing{parts: wholeButStatus, manager: "kube-controller-manager"}
 	if !rec.resource.Status {
 		w.parts = whole
 	}
 	_, _ = p.server.updateLocked(rec.resource, rec.namespace, rec.name, w, func(prior *record) (object, error) {
+		if prior.uid != rec.uid {
+			return nil, apierrors.NewNotFound(rec.resource.gr(), rec.name)
+		}
 		obj := prior.object()
 		change(obj)
 		return obj, nil
