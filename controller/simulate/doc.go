@@ -58,8 +58,8 @@
 //
 // # What is a finding
 //
-//   - After a step the cluster differs from the undisturbed run: an object or a field is missing,
-//     left over or different. UIDs, versions, times and generated names are not compared.
+//   - Before the first step or after a step, the cluster differs from the undisturbed run: an object or
+//     a field is missing, left over or different. UIDs, versions, times and generated names are not compared.
 //   - The operator does not settle (a step has at most 300 writes, so keep scenarios small), ends by
 //     itself, does not end when its context ends, or panics.
 //   - An object stays in deletion.

@@ -54,8 +54,8 @@ type Admission[T metav1.Object] struct {
 // for the objects themselves, and with "status" for writes to their status only.
 //
 // An error denies the write: 403 Forbidden with the message of a webhook's denial, or the error
-// itself if it is an API error. The server holds no lock during the call, so that the hook may call
-// it. Calls may be concurrent. ctx ends when the server is closed.
+// itself if it is an API error, with code 400 if its own is below. The server holds no lock during the
+// call, so that the hook may call it. Calls may be concurrent. ctx ends when the server is closed.
 func WithAdmission[T metav1.Object](hook func(context.Context, *Admission[T]) error, subresources ...string) Option {
 	if len(subresources) == 0 {
 		subresources = []string{""}

@@ -70,7 +70,8 @@
 //   - Authentication, authorization, quotas, priority and fairness: every client may do everything,
 //     and a namespace need not exist. Of admission there is what [WithAdmission] adds.
 //   - Validation of specs: the server checks only the metadata, and Events of both groups, as the real
-//     server does. It does not prune unknown fields of a custom resource.
+//     server does. Of a custom resource it neither prunes unknown fields nor refuses them with
+//     fieldValidation, and it sends no warnings.
 //   - Defaults of built-in kinds without [WithDefaults], and allocation: cluster IPs, node ports and
 //     the selectors of Jobs.
 //   - Controllers, except for the garbage collector, which also ends namespaces. Without a kubelet, a pod on a

@@ -106,8 +106,9 @@ type builtinResource struct {
 	LongestName     int      `json:"longestName"`
 }
 
-// nameRules say which names the objects of a built-in kind may have. Where the real server compares a
-// name with the spec, it is only kept from breaking the URL.
+// nameRules say which names the objects of a built-in kind may have. The name of a ClusterTrustBundle,
+// which the real server compares with the spec, and that of an internal StorageVersion are only kept from
+// breaking the URL.
 var nameRules = map[string]validation.ValidateNameFunc{
 	"":        validation.NameIsDNSSubdomain,
 	"label":   validation.NameIsDNSLabel,
