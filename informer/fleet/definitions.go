@@ -120,12 +120,13 @@ type definitions struct {
 
 	mu        sync.Mutex
 	followErr map[string]error                 // by the name of the informer: why it cannot follow; nil if it does. Guarded by mu
-	deleted   map[types.UID]string             // versions at which definitions were gone, at most mostDeleted; guarded by mu
+	deleted   map[types.UID]string             // versions at which definitions were gone, empty if unknown; at most mostDeleted. Guarded by mu
 	deletedAt map[schema.GroupKind]time.Time   // when definitions of kinds were seen deleted, as many; guarded by mu
 	found     map[schema.GroupKind]*discovered // by discovery; nil before. Guarded by mu
 	failed    map[schema.GroupVersion]bool     // versions that did not answer the last discovery. Guarded by mu
-	outdated  bool                             // something says that discovery has changed. Guarded by mu
-	changedAt time.Time                        // when an APIService of a wanted kind last changed. Guarded by mu
+	askedAt   time.Time                        // when the last discovery began. Guarded by mu
+	outdated  bool                             // something says that discovery has changed since. Guarded by mu
+	changed   map[string]time.Time             // when an APIService of a group last changed. Guarded by mu
 	custom    bool                             // found has the kinds of definitions, too, because they could not be watched then. Guarded by mu
 	notBefore time.Time                        // of the next discovery. Guarded by mu
 	err       error                            // of the last discovery. Guarded by mu
@@ -141,7 +142,7 @@ var (
 )
 
 func newDefinitions(f *Fleet) (*definitions, error) {
-	d := &definitions{fleet: f, logger: f.logger, woken: make(chan struct{}, 1), known: lifecycle.NewLatch(), followErr: map[string]error{}, deleted: map[types.UID]string{}, deletedAt: map[schema.GroupKind]time.Time{}}
+	d := &definitions{fleet: f, logger: f.logger, woken: make(chan struct{}, 1), known: lifecycle.NewLatch(), followErr: map[string]error{}, deleted: map[types.UID]string{}, deletedAt: map[schema.GroupKind]time.Time{}, changed: map[string]time.Time{}}
 	own := rest.CopyConfig(f.config)
 	own.GroupVersion, own.NegotiatedSerializer = &schema.GroupVersion{}, scheme.Codecs.WithoutConversion()
 	own.ContentType, own.AcceptContentTypes = "", ""
@@ -167,8 +168,8 @@ func newDefinitions(f *Fleet) (*definitions, error) {
 	d.crds.Handle(informer.HandlerFuncs[*definition]{
 		OnAdd:    func(crd *definition, _ bool) { d.defined(crd.groupKind()) },
 		OnUpdate: func(prior, crd *definition) { d.defined(prior.groupKind(), crd.groupKind()) },
-		OnDelete: func(crd *definition, _ bool) {
-			d.noteDeleted(crd)
+		OnDelete: func(crd *definition, final bool) {
+			d.noteDeleted(crd, final)
 			d.defined(crd.groupKind())
 		},
 	})
@@ -198,6 +199,10 @@ func (d *definitions) run(ctx context.Context) {
 	running.Go(func() { followOne(ctx, d, d.services) })
 	d.discoverWhenNeeded(ctx)
 	running.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.followErr) // the next Run must not begin with what the server had before
+	d.outdated = true
 }
 
 // followOne runs an informer of definitions. If the program may not list or watch them, it tries again
@@ -294,23 +299,30 @@ func (d *definitions) followsLocked() bool {
 // again before its members have looked.
 const mostDeleted = 1000
 
-// noteDeleted records at which version a definition was gone.
-func (d *definitions) noteDeleted(crd *definition) {
+// noteDeleted records at which version a definition was gone. Without its final state, that is unknown: a list
+// did not have it.
+func (d *definitions) noteDeleted(crd *definition, final bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.deleted) >= mostDeleted {
 		clear(d.deleted)
 		clear(d.deletedAt)
 	}
-	d.deleted[crd.UID], d.deletedAt[crd.groupKind()] = crd.ResourceVersion, time.Now()
+	d.deleted[crd.UID], d.deletedAt[crd.groupKind()] = "", time.Now()
+	if final {
+		d.deleted[crd.UID] = crd.ResourceVersion
+	}
 }
 
 // defined makes members of kinds resolve them again. What discovery said about them is outdated: it also
-// names kinds of CustomResourceDefinitions, without saying so.
+// names kinds of CustomResourceDefinitions, without saying so. If it counts nevertheless, it is asked again.
 func (d *definitions) defined(kinds ...schema.GroupKind) {
 	d.mu.Lock()
+	d.outdated = d.outdated || d.custom
 	for _, kind := range kinds {
-		delete(d.found, kind)
+		if !d.custom {
+			delete(d.found, kind)
+		}
 	}
 	d.mu.Unlock()
 	for _, m := range d.fleet.all() {
@@ -321,25 +333,18 @@ func (d *definitions) defined(kinds ...schema.GroupKind) {
 	d.requestDiscovery()
 }
 
-// serviceChanged makes members of an API resolve their kinds again. The API may have other kinds now.
+// serviceChanged makes members of an API resolve their kinds again. The API may have other kinds now, also for
+// those who will want them later.
 func (d *definitions) serviceChanged(s *apiService) {
-	wanted := false
+	d.mu.Lock()
+	d.changed[s.Spec.Group] = time.Now()
+	d.mu.Unlock()
 	for _, m := range d.fleet.all() {
-		kind := m.identity.kind
-		if kind.Group != s.Spec.Group {
-			continue
+		if m.identity.kind.Group == s.Spec.Group {
+			m.recheck()
 		}
-		if definition := d.definitionOf(kind.GroupKind()); definition == nil {
-			wanted = true
-		}
-		m.recheck()
 	}
-	if wanted {
-		d.mu.Lock()
-		d.changedAt = time.Now()
-		d.mu.Unlock()
-		d.markOutdated()
-	}
+	d.requestDiscovery()
 }
 
 // markOutdated makes the next discovery due.
@@ -388,21 +393,37 @@ func (d *definitions) definitionOf(kind schema.GroupKind) *definition {
 	return best
 }
 
-// isDeleted reports whether the definition is gone from which objects were read. upTo is a version at
-// which it was gone: objects up to that version were its own, and a newer one belongs to a definition that
-// was made later under the same name, whose objects a watch may show before the watch of definitions does.
-func (d *definitions) isDeleted(from resolution) (upTo string, deleted bool) {
+// ending tells the objects of a deleted definition from those of one that was made later under the same name,
+// which a watch may show before the watch of definitions does.
+type ending struct {
+	upTo  string      // a version at which the earlier definition was gone; empty if unknown
+	later *definition // nil if none is known
+}
+
+// before reports whether an object belongs to the earlier definition. If nobody knows when that was gone, the
+// time of creation tells. It has seconds: an object of the second of the later definition is taken for its own.
+func (e ending) before(object metav1.Object) bool {
+	if e.upTo != "" {
+		return !isNewer(object.GetResourceVersion(), e.upTo)
+	}
+	created := object.GetCreationTimestamp()
+	return created.Before(&e.later.CreationTimestamp)
+}
+
+// isDeleted reports whether the definition is gone from which objects were read.
+func (d *definitions) isDeleted(from resolution) (end ending, deleted bool) {
 	if !lifecycle.IsClosed(d.crds.Synced()) {
-		return "", false
+		return ending{}, false
 	}
 	now := d.crds.Cache().Snapshot()
-	if _, exists := now.Get(store.Key{Name: from.definition}); !exists {
-		return now.ResourceVersion(), true
+	later, exists := now.Get(store.Key{Name: from.definition})
+	if !exists {
+		return ending{upTo: now.ResourceVersion()}, true
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	upTo, deleted = d.deleted[from.uid]
-	return upTo, deleted
+	upTo, deleted := d.deleted[from.uid]
+	return ending{upTo, later}, deleted
 }
 
 // resolve says how to read a kind now. before is how it was read last: its version is kept while the
@@ -425,7 +446,7 @@ func (d *definitions) resolveKind(kind schema.GroupVersionKind, before string) r
 	defer d.mu.Unlock()
 	refused, answered := d.followErr[d.crds.Name()]
 	of := d.found[kind.GroupKind()]
-	if crd != nil && (refused == nil || !d.custom) { // else the definition may have changed since the program could read it
+	if crd != nil && answered && (refused == nil || !d.custom) { // else the definition may have changed since the program could read it
 		return resolveDefinition(crd, kind, before)
 	}
 	switch {
@@ -464,10 +485,10 @@ func (d *definitions) isFailedLocked(kind schema.GroupVersionKind) bool {
 	return false
 }
 
-// unavailable reports whether an aggregated API says that it does not work.
+// unavailable reports whether an aggregated API says that it does not work. It needs mu.
 func (d *definitions) unavailable(kind schema.GroupVersionKind, version string) (problem resolution, down bool) {
 	s, ok := d.services.Cache().Get(store.Key{Name: version + "." + kind.Group})
-	if !ok || s.Spec.Service == nil {
+	if !ok || s.Spec.Service == nil || d.followErr[d.services.Name()] != nil { // it may work by now
 		return resolution{}, false
 	}
 	available := find(s.Status.Conditions, "Available")

@@ -27,9 +27,7 @@ type discoveredResource struct {
 	watchable  bool
 }
 
-// discoverWhenNeeded asks discovery until ctx ends. It is needed at first if somebody wants a kind
-// without a CustomResourceDefinition; then if an APIService says that its API has changed, or, while
-// definitions cannot be watched, once a minute as long as a wanted kind is not served.
+// discoverWhenNeeded asks discovery until ctx ends: see due.
 func (d *definitions) discoverWhenNeeded(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -49,7 +47,7 @@ func (d *definitions) discoverWhenNeeded(ctx context.Context) {
 			timer.Reset(wait)
 			continue
 		}
-		incomplete, err := d.discover(ctx)
+		err := d.discover(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -58,7 +56,7 @@ func (d *definitions) discoverWhenNeeded(ctx context.Context) {
 		}
 		again := !d.follows() && err == nil
 		switch {
-		case err != nil || incomplete || d.lags():
+		case err != nil || d.lacks():
 			d.postpone(pause, true)
 			pause = min(2*pause, pollPause)
 		case again:
@@ -73,16 +71,22 @@ func (d *definitions) discoverWhenNeeded(ctx context.Context) {
 	}
 }
 
-// lags reports whether the answer of discovery may be older than the APIService of a wanted kind, because it
-// does not name that kind. A server asks an aggregated API for its kinds some time after it says that the
-// API works, and until then answers as if there were none.
-func (d *definitions) lags() bool {
-	d.mu.Lock()
-	recent := !d.changedAt.IsZero() && time.Since(d.changedAt) < discoveryLag
-	d.mu.Unlock()
-	return recent && slices.ContainsFunc(d.fleet.all(), func(m *member) bool {
+// lacks reports whether the answer of discovery lacks a wanted kind that it may name soon: its API has not
+// answered the server, or has changed just now, or had the kind from a definition that is deleted. A server asks
+// an aggregated API for its kinds some time after it says that the API works, and until then answers as if there
+// were none.
+func (d *definitions) lacks() bool {
+	return slices.ContainsFunc(d.fleet.all(), func(m *member) bool {
+		kind := m.identity.kind
+		if d.definitionOf(kind.GroupKind()) != nil {
+			return false
+		}
 		problem := d.resolve(m.identity, resolution{}).problem
-		return problem != nil && (problem.Reason == NotInstalled || problem.Reason == NoVersion) && d.definitionOf(m.identity.kind.GroupKind()) == nil
+		missing := problem != nil && (problem.Reason == NotInstalled || problem.Reason == NoVersion)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		recent := time.Since(d.changed[kind.Group]) < discoveryLag || time.Since(d.deletedAt[kind.GroupKind()]) < discoveryLag
+		return d.isFailedLocked(kind) || missing && recent
 	})
 }
 
@@ -94,33 +98,42 @@ func (d *definitions) postpone(pause time.Duration, outdated bool) {
 	d.outdated = d.outdated || outdated
 }
 
-// due returns when discovery is to be asked, if it is needed.
+// due returns when discovery is to be asked, if it is needed. Members of other kinds than those of
+// CustomResourceDefinitions need it at first and when it is outdated, when an APIService of their group has
+// changed, and, while definitions cannot be watched, as long as they are not served. One that is new and not
+// served needs it, too, since an API may have other kinds than before, but at most once a minute.
 func (d *definitions) due() (at time.Time, needed bool) {
-	others, missing := false, false // members of other kinds than those of CustomResourceDefinitions
-	follows := d.follows()
-	for _, m := range d.fleet.all() {
-		served := m.isServed()
-		if d.definitionOf(m.identity.kind.GroupKind()) == nil || !follows && !served {
-			others = true
-			missing = missing || !served
-		}
-	}
+	members := d.fleet.all()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, answered := d.followErr[d.crds.Name()]; !answered || !others {
+	others, follows, recent := false, d.followsLocked(), false
+	for _, m := range members {
+		kind, served, missing := m.identity.kind, m.isServed(), m.workingResolution().problem != nil
+		if d.definitionOf(kind.GroupKind()) != nil && (follows || served) {
+			continue
+		}
+		others = true
+		needed = needed || !d.changed[kind.Group].Before(d.askedAt) || !served && !follows
+		recent = recent || missing && m.made.After(d.askedAt)
+	}
+	_, answered := d.followErr[d.crds.Name()]
+	switch {
+	case !answered || !others:
 		d.err = nil // nobody needs it
 		return at, false
+	case needed || d.found == nil || d.outdated:
+		return d.notBefore, true
 	}
-	return d.notBefore, d.found == nil || d.outdated || missing && !d.followsLocked()
+	return d.askedAt.Add(pollPause), recent
 }
 
 const aggregatedMedia = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // discover asks the server which kinds it has. What it knew of an API that does not answer now, it
-// keeps. incomplete reports that the answer lacks something, so that it is asked again.
-func (d *definitions) discover(ctx context.Context) (incomplete bool, err error) {
+// keeps.
+func (d *definitions) discover(ctx context.Context) (err error) {
 	d.mu.Lock()
-	d.outdated = false // what comes from now on may not be in the answer
+	d.outdated, d.askedAt = false, time.Now() // what comes from now on may not be in the answer
 	d.mu.Unlock()
 	all, failed := map[schema.GroupKind]*discovered{}, map[schema.GroupVersion]bool{}
 	for _, path := range []string{"/api", "/apis"} {
@@ -138,17 +151,15 @@ func (d *definitions) discover(ctx context.Context) (incomplete bool, err error)
 	custom := answered && refused != nil
 	if !custom {
 		for kind := range all {
-			if d.definitionOf(kind) != nil {
-				delete(all, kind) // the definition says more
-			} else if at, deleted := d.deletedAt[kind]; deleted && time.Since(at) < discoveryLag {
+			// A definition says more, and another API may have the kind of a deleted one: see lacks.
+			if d.definitionOf(kind) != nil || time.Since(d.deletedAt[kind]) < discoveryLag {
 				delete(all, kind)
-				incomplete = true // asked again, in case another API has the kind now
 			}
 		}
 	}
 	if d.err = err; err != nil {
 		d.outdated = true
-		return false, err
+		return err
 	}
 	for kind, before := range d.found {
 		for _, name := range before.versions {
@@ -164,7 +175,7 @@ func (d *definitions) discover(ctx context.Context) (incomplete bool, err error)
 		}
 	}
 	d.found, d.failed, d.custom = all, failed, custom
-	return incomplete || len(failed) > 0, nil
+	return nil
 }
 
 // addGroup adds the kinds of an API group, and the versions that do not answer.

@@ -120,6 +120,42 @@ func TestDiscoveryThatLagsBehindAnAPIService(t *testing.T) {
 	}
 }
 
+// Others kinds were discovered before.
+func TestKindOfAnAPIThatAppearedWhileNobodyWantedIt(t *testing.T) {
+	for name, service := range map[string]bool{"a new API": true, "a new kind of an API": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lag := &discoveryOf{edit: func(g *apidiscovery.APIGroupDiscovery) { g.Versions = nil }}
+				lag.on.Store(true)
+				server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions(), reflectortest.WithResource(readings))
+				w := newWorldOf(t, server, lag.wrap)
+				w.follow(podKind)
+				asked := func() int {
+					return len(server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" }))
+				}
+				require.Equal(t, 1, asked())
+				<-time.After(time.Hour)
+				if service {
+					require.NoError(t, server.Create(readingsService()))
+					<-time.After(time.Second)
+				} else {
+					lag.on.Store(false)
+				}
+				require.Equal(t, 1, asked(), "nobody needs it")
+				owner, _, _ := w.follow(reading)
+				lag.on.Store(false)
+				<-time.After(settle)
+				require.NoError(t, owner.Ready())
+				w.want(schema.GroupVersionKind{Group: "example.com", Kind: "Other"})
+				w.want(schema.GroupVersionKind{Group: "example.com", Kind: "Another"})
+				before := asked()
+				<-time.After(time.Hour)
+				assert.Equal(t, before+1, asked(), "kinds that do not exist cost one discovery together")
+			})
+		})
+	}
+}
+
 // An API whose server is down is named in discovery as stale, without its kinds.
 func TestKindOfAnAPIThatDoesNotAnswerDiscoveryIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -177,6 +213,31 @@ func TestDiscoveryIsAskedWhenAnAPIServiceChangesInWhatMatters(t *testing.T) {
 			asked := w.server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" })
 			assert.Equal(t, one.asked, len(asked) > 0, one.change)
 		}
+	})
+}
+
+// A server that is down for ever, such as a metrics server, concerns those who want its kinds.
+func TestAPIThatDoesNotAnswerDiscoveryCostsNothingIfNobodyWantsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := &discoveryOf{edit: func(g *apidiscovery.APIGroupDiscovery) {
+			g.Versions = []apidiscovery.APIVersionDiscovery{{Version: "v1", Freshness: apidiscovery.DiscoveryFreshnessStale}}
+		}}
+		down.on.Store(true)
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions(), reflectortest.WithResource(readings))
+		w := newWorldOf(t, server, down.wrap)
+		w.follow(podKind)
+		asked := func() int {
+			w.server.ForgetRequests()
+			<-time.After(time.Hour)
+			return len(w.server.Requests(func(r reflectortest.Request) bool { return r.Path == "/apis" }))
+		}
+		assert.Zero(t, asked())
+		owner, _ := w.want(reading)
+		assert.InDelta(t, 60, asked(), 10)
+		down.on.Store(false)
+		<-time.After(2 * time.Minute)
+		require.NoError(t, owner.Ready())
+		assert.Zero(t, asked())
 	})
 }
 

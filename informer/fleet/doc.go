@@ -56,11 +56,14 @@
 //     because the definition under which the object was read was seen deleted, by its UID. A kind that is
 //     merely not served deletes nothing.
 //   - fleet-F3: When a definition was deleted, none of its objects stays in a cache, and no object of a later
-//     definition of the same name is reported as deleted because of the earlier one.
+//     definition of the same name is reported as deleted because of the earlier one. If only a list shows that
+//     there is another definition, times of creation tell their objects apart, which have whole seconds: one of
+//     the second in which the later definition was made counts as its own.
 //   - fleet-F4: If the program may watch CustomResourceDefinitions and APIServices, a kind that is not
-//     served costs no request and one line of log. Otherwise discovery is asked about once a minute for
-//     all kinds together, as long as one is missing. Only where the server contradicts its definition
-//     ([Refused]), or discovery fails, the fleet asks again with a back-off.
+//     served costs one line of log, and no request after the discovery that looks for new kinds, at most once
+//     a minute for all of them. Otherwise discovery is asked about once a minute for all kinds together, as
+//     long as one is missing. Only where the server contradicts its definition ([Refused]), or discovery fails
+//     or lags behind an APIService, the fleet asks again with a back-off.
 //   - fleet-F5: Without a version, a kind is read in the version that the server prefers when the informer
 //     begins, and in that version as long as it is served. With another one, the objects are listed again.
 //   - fleet-F6: When an owner leaves, its subscriptions are closed: none gets a further event.
@@ -72,8 +75,8 @@
 // it may not, or no longer, the fleet logs that, asks discovery instead, and tries again every minute.
 // Discovery has no UIDs of definitions, so a deleted definition is then a kind that is not served: its
 // objects stay in the cache until the kind is served again and listed. Built-in kinds and those of
-// aggregated APIs always come from discovery, which is asked when somebody wants the first of them, and
-// again when an APIService changes. It needs aggregated discovery: Kubernetes 1.30 or later.
+// aggregated APIs always come from discovery, which is asked when somebody wants one that it has not
+// named, and again when an APIService of their group changes. It needs aggregated discovery: Kubernetes 1.30 or later.
 //
 // Nothing survives the process: after a restart, subscribers get all objects as additions, and no deletions
 // of objects that went meanwhile.

@@ -31,7 +31,7 @@ import (
 const DefaultLag = 30 * time.Second
 
 var (
-	// ErrLeft means that an owner wants a kind after it has left.
+	// ErrLeft means that an owner wants a kind, or waits for one, after it has left.
 	ErrLeft = errors.New("owner has left the fleet: make a new one with NewOwner")
 	// ErrKind means that a wanted kind has no name, or no version although T is the type of one.
 	ErrKind = errors.New("kind is incomplete: set Kind and Group, and Version where T is a Go type of one version")
@@ -245,8 +245,14 @@ type want struct {
 	round  int // the owner's round in which Want was called last; guarded by Fleet.mu
 
 	mu            sync.Mutex
-	over          bool           // guarded by mu
-	subscriptions []subscription // guarded by mu
+	over          chan struct{} // closed at the end, while mu is held
+	subscriptions []owned       // guarded by mu
+}
+
+// owned is a subscription of an owner.
+type owned struct {
+	subscription
+	handles bool // it has a handler; otherwise its owner pulls
 }
 
 // subscription is an [informer.Subscription] of any type.
@@ -302,6 +308,7 @@ func Want[T reflector.Object](o *Owner, kind schema.GroupVersionKind, selection 
 	}
 	w := o.wants[id]
 	if w != nil && f.members[id] != w.member {
+		delete(o.wants, id)
 		w, ended = nil, w
 	}
 	if w == nil {
@@ -325,7 +332,7 @@ func Want[T reflector.Object](o *Owner, kind schema.GroupVersionKind, selection 
 			m.idle = nil
 		}
 		m.owners++
-		w = &want{owner: o, member: m}
+		w = &want{owner: o, member: m, over: make(chan struct{})}
 		o.wants[id] = w
 	}
 	w.round = o.round
@@ -364,11 +371,15 @@ func (w *Wanted[T]) Handle(handler informer.Handler[T], opts ...informer.Subscri
 
 // HandleFiltered is [informer.Informer.HandleFiltered] until the owner leaves.
 func (w *Wanted[T]) HandleFiltered(keep func(T) bool, handler informer.Handler[T], opts ...informer.SubscriptionOption) *informer.Subscription[T] {
-	if w.want.isOver() {
-		return w.SubscribeFiltered(keep, opts...) // a handler would get the first objects before add closes it
+	w.want.mu.Lock() // until the subscription is added: its handler would get objects after end otherwise
+	defer w.want.mu.Unlock()
+	if lifecycle.IsClosed(w.want.over) {
+		s := w.Informer.SubscribeFiltered(keep, opts...)
+		s.Close()
+		return s
 	}
 	s := w.Informer.HandleFiltered(keep, handler, opts...)
-	w.want.add(s)
+	w.want.addLocked(s, true)
 	return s
 }
 
@@ -380,35 +391,29 @@ func (w *Wanted[T]) Subscribe(opts ...informer.SubscriptionOption) *informer.Sub
 // SubscribeFiltered is [informer.Informer.SubscribeFiltered] until the owner leaves.
 func (w *Wanted[T]) SubscribeFiltered(keep func(T) bool, opts ...informer.SubscriptionOption) *informer.Subscription[T] {
 	s := w.Informer.SubscribeFiltered(keep, opts...)
-	w.want.add(s)
+	w.want.mu.Lock()
+	defer w.want.mu.Unlock()
+	if lifecycle.IsClosed(w.want.over) {
+		s.Close()
+	} else {
+		w.want.addLocked(s, false)
+	}
 	return s
 }
 
-func (w *want) isOver() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.over
-}
-
-// add makes the end of the interest the end of a subscription.
-func (w *want) add(s subscription) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.over {
-		s.Close()
-		return
-	}
+// addLocked makes the end of the interest the end of a subscription.
+func (w *want) addLocked(s subscription, handles bool) {
 	if len(w.subscriptions) == cap(w.subscriptions) { // forget those that were closed
-		w.subscriptions = slices.DeleteFunc(w.subscriptions, func(one subscription) bool { return lifecycle.IsClosed(one.Done()) })
+		w.subscriptions = slices.DeleteFunc(w.subscriptions, func(one owned) bool { return lifecycle.IsClosed(one.Done()) })
 	}
-	w.subscriptions = append(w.subscriptions, s)
+	w.subscriptions = append(w.subscriptions, owned{s, handles})
 }
 
 // end closes the subscriptions.
 func (w *want) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.over = true
+	close(w.over)
 	for _, s := range w.subscriptions {
 		s.Close()
 	}
@@ -462,16 +467,18 @@ func (o *Owner) leave(chosen func(*want) bool, forGood bool) {
 	for _, w := range ended {
 		m := w.member
 		if m.owners--; m.owners == 0 {
-			m.idle = time.AfterFunc(f.lag, func() { f.remove(m) })
+			m.pauses++
+			pause := m.pauses
+			m.idle = time.AfterFunc(f.lag, func() { f.remove(m, pause) })
 		}
 	}
 }
 
-// remove stops a member that nobody wants.
-func (f *Fleet) remove(m *member) {
+// remove stops a member that nobody has wanted for the lag. A timer of an earlier pause may fire while Want stops it.
+func (f *Fleet) remove(m *member, pause int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m.owners > 0 || f.members[m.identity] != m {
+	if m.owners > 0 || m.pauses != pause || f.members[m.identity] != m {
 		return
 	}
 	delete(f.members, m.identity)
@@ -501,9 +508,16 @@ func (o *Owner) Kinds() []string {
 
 // WaitForSync waits until the caches of all kinds that the owner wants are filled, and its own handlers
 // have got their objects. When ctx ends, the error names each kind that is missing, and why: it is not
-// installed, not served, forbidden, or its lists fail. Give ctx a deadline: a kind may never come.
+// installed, not served, forbidden, or its lists fail. Give ctx a deadline: a kind may never come. If the owner
+// leaves, the error is [ErrLeft].
 func (o *Owner) WaitForSync(ctx context.Context) error {
-	return o.each(func(w *want) error { return w.waitForSync(ctx) })
+	err := o.each(func(w *want) error { return w.waitForSync(ctx) })
+	o.fleet.mu.Lock()
+	defer o.fleet.mu.Unlock()
+	if o.left {
+		return fmt.Errorf("owner %s: %w", o.name, ErrLeft)
+	}
+	return err
 }
 
 // Ready returns nil if the program can rely on the caches of all kinds that the owner wants, and all
@@ -530,7 +544,8 @@ func (o *Owner) each(ask func(*want) error) error {
 	return nil
 }
 
-// waitForSync waits for the cache, and for the owner's own handlers: those of other owners may be slow.
+// waitForSync waits for the cache, and for the owner's own handlers: those of other owners may be slow. It waits
+// no longer than the owner wants the kind.
 func (w *want) waitForSync(ctx context.Context) error {
 	m := w.member
 	for {
@@ -548,6 +563,8 @@ func (w *want) waitForSync(ctx context.Context) error {
 		select {
 		case <-synced:
 		case <-m.Changed(state):
+		case <-w.over:
+			return nil
 		case <-ctx.Done():
 			if synced == nil {
 				return errors.Join(m.informer.Ready(), context.Cause(ctx))
@@ -559,6 +576,9 @@ func (w *want) waitForSync(ctx context.Context) error {
 	own := slices.Clone(w.subscriptions)
 	w.mu.Unlock()
 	for _, s := range own {
+		if !s.handles {
+			continue
+		}
 		select {
 		case <-s.Synced():
 		case <-s.Done():
@@ -571,7 +591,7 @@ func (w *want) waitForSync(ctx context.Context) error {
 
 // newMember returns the informer of an identity, which does not run.
 func newMember[T reflector.Object](f *Fleet, id identity, selection Selection) *member {
-	m := &member{identity: id, definitions: f.definitions, logger: f.logger, rechecks: make(chan struct{}, 1), synced: lifecycle.NewLatch()}
+	m := &member{identity: id, definitions: f.definitions, logger: f.logger, rechecks: make(chan struct{}, 1), synced: lifecycle.NewLatch(), made: time.Now()}
 	opts := append(slices.Clone(f.informerOptions), informer.WithName(id.String()), informer.WithLogger(f.logger))
 	made := informer.NewFed(nil, store.ObjectKey[T], func(target feed.Target[T]) feed.Group {
 		m.reflect = func(to resolution, held heldState) (source, error) {
@@ -591,7 +611,7 @@ func newMember[T reflector.Object](f *Fleet, id identity, selection Selection) *
 			}
 			return reflector.New(from, store.Store[T](into), own...), nil
 		}
-		m.drop = func(upTo string) (bool, error) { return dropUpTo(target, upTo) }
+		m.drop = func(end ending) (bool, error) { return drop(target, end) }
 		return feed.New(m)
 	}, opts...)
 	m.informer, m.runInformer = made, made.Run
@@ -624,12 +644,11 @@ func clientOf[T reflector.Object](f *Fleet, to resolution, namespace string) (*c
 	return client.ForResource[T](f.config, to.resource, namespace, opts...)
 }
 
-// dropUpTo removes the objects of a deleted definition: those that are not newer than a version. Newer
-// ones belong to a definition that was made later under the same name. all reports whether there were none.
-func dropUpTo[T reflector.Object](target feed.Target[T], upTo string) (all bool, err error) {
+// drop removes the objects of a deleted definition. all reports whether there were no others.
+func drop[T reflector.Object](target feed.Target[T], end ending) (all bool, err error) {
 	var kept []T
 	for _, object := range target.Cache.All() {
-		if isNewer(object.GetResourceVersion(), upTo) {
+		if !end.before(object) {
 			kept = append(kept, object)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +102,42 @@ func TestSubscriptionOfAnOwnerThatLeftIsClosed(t *testing.T) {
 			s := other.Subscribe()
 			s.Close()
 			assert.LessOrEqual(t, cap(other.want.subscriptions), 4)
+		}
+	})
+}
+
+func TestHandlerGetsNothingAfterAnOwnerLeftWhileItSubscribed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		w.follow(widget)
+		for range 100 {
+			owner, wanted := w.want(widget)
+			left := make(chan struct{})
+			others := func() {
+				for range 1000 {
+					runtime.Gosched()
+				}
+			}
+			leave := sync.OnceFunc(func() {
+				go func() {
+					owner.Leave()
+					close(left)
+					wanted.want.mu.Lock()
+					defer wanted.want.mu.Unlock()
+					others() // before the subscription is closed, if it is not yet
+				}()
+			})
+			keep := func(*object) bool { // the subscription begins
+				leave()
+				others()
+				return true
+			}
+			<-wanted.HandleFiltered(keep, informer.HandlerFunc[*object](func(context.Context, eventqueue.Event[*object]) error {
+				assert.False(t, lifecycle.IsClosed(left))
+				return nil
+			})).Done()
 		}
 	})
 }
@@ -336,6 +373,119 @@ func TestOwnerDoesNotWaitForHandlersOfOthers(t *testing.T) {
 		assert.Error(t, slow.WaitForSync(ctx))
 		close(release)
 		require.NoError(t, slow.WaitForSync(t.Context()))
+	})
+}
+
+// As informer.WaitForSync does, it leaves the pace of a subscriber that pulls to that subscriber.
+func TestWaitForSyncDoesNotWaitForSubscribersThatPull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner, wanted := w.want(widget)
+		wanted.Subscribe()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, owner.WaitForSync(ctx))
+		assert.NoError(t, ctx.Err())
+	})
+}
+
+func TestWaitForSyncEndsWhenTheOwnerLeaves(t *testing.T) {
+	for name, handles := range map[string]bool{"for the kind": false, "for a handler": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				kind := widget
+				if handles {
+					w.define("Namespaced", "v1")
+					w.create("web")
+				}
+				owner, wanted := w.want(kind)
+				release := make(chan struct{})
+				defer close(release)
+				wanted.Handle(informer.HandlerFunc[*object](func(context.Context, eventqueue.Event[*object]) error { <-release; return nil }))
+				ended := make(chan error, 1)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				go func() { ended <- owner.WaitForSync(ctx) }()
+				<-time.After(settle)
+				assert.Empty(t, ended)
+				owner.Leave()
+				require.ErrorIs(t, <-ended, ErrLeft)
+			})
+		})
+	}
+	t.Run("one kind alone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			owner, wanted := w.want(widget)
+			ended := make(chan error, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			go func() { ended <- owner.WaitForSync(ctx) }()
+			<-time.After(settle)
+			wanted.Leave()
+			require.NoError(t, <-ended, "the owner wants nothing else")
+		})
+	})
+}
+
+// A timer that fires while the next owner comes must not count for the end of that owner.
+func TestEarlierLagDoesNotStopAnInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		owner, wanted := w.want(widget)
+		owner.Leave()
+		<-time.After(DefaultLag / 2)
+		again, _ := w.want(widget)
+		again.Leave()
+		w.fleet.remove(wanted.want.member, 1)
+		<-time.After(DefaultLag / 2)
+		assert.False(t, lifecycle.IsClosed(wanted.Stopped()))
+		<-time.After(DefaultLag)
+		assert.True(t, lifecycle.IsClosed(wanted.Stopped()))
+	})
+}
+
+func TestFleetThatHasEndedIsNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, server: reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())}
+		var err error
+		w.fleet, err = New(w.server.Config())
+		require.NoError(t, err)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner, wanted := w.want(widget)
+		run := func() (end func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- w.fleet.Run(ctx) }()
+			return func() { cancel(); require.NoError(t, <-ended) }
+		}
+		end := run()
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		require.NoError(t, w.fleet.Ready())
+		end()
+		assert.Error(t, w.fleet.Ready())
+
+		w.undefine()
+		w.define("Namespaced", "v1")
+		w.create("db")
+		for _, verb := range []string{"list", "watch"} {
+			w.server.Inject(reflectortest.Answer(500).On(verb, "customresourcedefinitions"))
+		}
+		w.server.ForgetRequests()
+		end = run()
+		defer end()
+		<-time.After(settle)
+		assert.Error(t, w.fleet.Ready())
+		assert.Zero(t, w.requests("widgets"), "it may have another definition now")
+		assert.ErrorContains(t, owner.Ready(), "(Unknown)")
+		w.server.ClearFaults()
+		<-time.After(time.Minute)
+		require.NoError(t, owner.Ready())
+		assert.Equal(t, []string{"db"}, cached(wanted))
 	})
 }
 

@@ -178,6 +178,15 @@ func (w *world) follow(kind schema.GroupVersionKind) (*Owner, *Wanted[*object], 
 	return owner, wanted, seen
 }
 
+// cached returns the names of the objects in a cache.
+func cached(wanted *Wanted[*object]) []string {
+	var all []string
+	for key := range wanted.Cache().All() {
+		all = append(all, key.Name)
+	}
+	return all
+}
+
 // record is a handler that notes events, as in +web, ~web and -web.
 type record struct {
 	mu    sync.Mutex

@@ -116,15 +116,17 @@ type member struct {
 	logger      *zap.Logger
 	informer    informer.Runnable // an *informer.Informer of the form
 	runInformer func(context.Context) error
+	made        time.Time
 	// reflect makes a reflector for a served resource, and drop removes the objects of a deleted
-	// definition, up to a version, and reports whether that were all.
+	// definition, and reports whether that were all.
 	reflect func(to resolution, held heldState) (source, error)
-	drop    func(upTo string) (all bool, err error)
+	drop    func(end ending) (all bool, err error)
 	synced  *lifecycle.Latch
 
 	// The fields below are guarded by Fleet.mu.
 	owners int
 	idle   *time.Timer        // removes the member; nil while it has owners
+	pauses int                // how often it has ceased to have owners
 	stop   context.CancelFunc // nil unless the informer runs
 
 	// rechecks has a value if the resolution may have changed.
@@ -133,8 +135,8 @@ type member struct {
 	onChange func() // set before Run; never nil then
 
 	// Only Run uses the next three, which outlive it. filled is what the objects in the cache were read
-	// from, or zero if they are dropped; hasFilled is true if there ever was such a thing. logged is the
-	// problem that the log says last.
+	// from, or zero if they are dropped; without a resource, only their definition is known. hasFilled is true if
+	// there ever was such a thing. logged is the problem that the log says last.
 	filled    resolution
 	hasFilled bool
 	logged    *NotServedError
@@ -218,15 +220,22 @@ func (m *member) followKind(ctx context.Context) error {
 
 // dropDeleted removes the objects of a definition that is deleted.
 func (m *member) dropDeleted() error {
-	upTo, deleted := m.definitions.isDeleted(m.filled)
+	end, deleted := m.definitions.isDeleted(m.filled)
 	if !deleted {
 		return nil
 	}
-	all, err := m.drop(upTo)
+	all, err := m.drop(end)
 	if err != nil {
 		return fmt.Errorf("objects of a deleted definition: %w", err)
 	}
+	later := resolution{definition: m.filled.definition, uid: m.filled.uid} // asked again until the later one is known
+	if end.later != nil {
+		later.uid = end.later.UID
+	}
 	m.filled = resolution{}
+	if !all {
+		m.filled = later
+	}
 	m.mu.Lock()
 	m.dropped = all
 	m.mu.Unlock()
@@ -464,31 +473,31 @@ func (m *member) announce() {
 // Synced implements [feed.Feed].
 func (m *member) Synced() <-chan struct{} { return m.synced.Done() }
 
-// serving returns the reflector, once it has brought the cache up to date, or why there is none.
-func (m *member) serving() (from source, dropped bool, problem error) {
+// serving returns the reflector, once it has brought the cache up to date, and its end, or why there is none.
+func (m *member) serving() (from source, ended <-chan struct{}, dropped bool, problem error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case m.source != nil && m.unread == nil:
-		return m.source, false, nil
+		return m.source, m.ended, false, nil
 	case m.source == nil && m.failed != nil:
-		return nil, false, m.failed
+		return nil, nil, false, m.failed
 	case m.source == nil && m.working.problem != nil:
-		return nil, m.dropped, m.working.problem
+		return nil, nil, m.dropped, m.working.problem
 	}
-	return nil, false, nil
+	return nil, nil, false, nil
 }
 
 // Covers reports whether the cache would hold an existing object: see informer.Covers. After the
 // definition was deleted, no object exists.
 func (m *member) Covers(key store.Key) bool {
-	from, dropped, _ := m.serving()
+	from, _, dropped, _ := m.serving()
 	return from == nil && dropped || from != nil && from.Covers(key)
 }
 
 // Lookup asks the server for an object: see informer.Gone.
 func (m *member) Lookup(ctx context.Context, key store.Key) (types.UID, bool, error) {
-	from, dropped, problem := m.serving()
+	from, _, dropped, problem := m.serving()
 	switch {
 	case from != nil:
 		return from.Lookup(ctx, key)
@@ -504,7 +513,7 @@ var errUnread = errors.New("fleet does not run, or has not read the kind yet")
 
 // Selects reports whether the cache may come to hold an object.
 func (m *member) Selects(object metav1.Object) bool {
-	from, _, _ := m.serving()
+	from, _, _, _ := m.serving()
 	return from == nil || from.Selects(object)
 }
 
@@ -518,11 +527,11 @@ func (m *member) ClusterScoped() bool {
 func (m *member) CatchUp(ctx context.Context, since time.Time) error {
 	for {
 		changed := m.changes.Next()
-		from, dropped, problem := m.serving()
+		from, ended, dropped, problem := m.serving()
 		switch {
 		case from != nil:
-			err := m.catchUp(ctx, from, since)
-			if still, _, _ := m.serving(); err == nil || ctx.Err() != nil || still == from {
+			err := catchUp(ctx, from, ended, since)
+			if still, _, _, _ := m.serving(); err == nil || ctx.Err() != nil || still == from {
 				return err
 			}
 			continue
@@ -530,7 +539,7 @@ func (m *member) CatchUp(ctx context.Context, since time.Time) error {
 			if err := m.definitions.crds.CatchUp(ctx, since); err != nil {
 				return err
 			}
-			if _, still, _ := m.serving(); still {
+			if _, _, still, _ := m.serving(); still {
 				return nil
 			}
 			continue
@@ -546,10 +555,7 @@ func (m *member) CatchUp(ctx context.Context, since time.Time) error {
 }
 
 // catchUp catches up with one reflector, until that ends.
-func (m *member) catchUp(ctx context.Context, from source, since time.Time) error {
-	m.mu.Lock()
-	ended := m.ended
-	m.mu.Unlock()
+func catchUp(ctx context.Context, from source, ended <-chan struct{}, since time.Time) error {
 	within, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()

@@ -176,6 +176,52 @@ func TestDefinitionThatIsMadeAgainWithoutTheVersionDeletesItsObjects(t *testing.
 	})
 }
 
+// A list of definitions shows that there is another one, but not when the first one went. Objects are newer than
+// what was last known of their definition.
+func TestDefinitionThatIsMadeAgainUnseenDeletesItsObjects(t *testing.T) {
+	for name, served := range map[string][]string{"without the version": {"v1"}, "with the version, which ends": {"v1", "v1beta1"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Namespaced", "v1", "v1beta1")
+				<-time.After(time.Second)
+				w.create("web")
+				_, wanted, seen := w.follow(betaWidget)
+				assert.Equal(t, "[+web]", seen.take())
+				broken := w.server.Inject(reflectortest.Answer(500).On("", "widgets"))
+				w.server.Inject(reflectortest.Answer(500).On("", "customresourcedefinitions"))
+				<-time.After(15 * time.Minute) // a watch ends after ten
+				w.undefine()
+				<-time.After(time.Second)
+				w.define("Namespaced", served...)
+				w.create("db")
+				if len(served) > 1 {
+					broken.Remove()
+					<-time.After(time.Minute) // the kind is watched again as if its definition were the same
+					assert.Contains(t, seen.takeAll(), "+db")
+					w.serve("v1beta1", false)
+				}
+				<-time.After(time.Minute)
+				w.server.ClearFaults()
+				w.server.Inject(reflectortest.LoseHistory().On("watch", "customresourcedefinitions").Times(1))
+				<-time.After(time.Minute)
+				assert.ErrorContains(t, wanted.Ready(), "(NoVersion)")
+				keys := cached(wanted)
+				if len(served) > 1 {
+					assert.Equal(t, []string{"db"}, keys, "the last object of the definition that exists")
+					assert.Equal(t, "[]", seen.take())
+				} else {
+					assert.Empty(t, keys)
+					assert.Equal(t, "[-web]", seen.take())
+				}
+				w.undefine()
+				<-time.After(settle)
+				assert.Empty(t, cached(wanted))
+			})
+		})
+	}
+}
+
 func TestVersionThatIsNotServedDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -373,6 +419,53 @@ func TestPermissionMayEnd(t *testing.T) {
 	})
 }
 
+// The definition changes, and then the permission comes back. Both are events of definitions that discovery names.
+func TestKindIsServedWhileDefinitionsCanOnlyBeListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
+		server.Inject(reflectortest.Answer(403).On("watch", "customresourcedefinitions"))
+		w := newWorldOf(t, server)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner, wanted := w.want(widget)
+		missing := widget
+		missing.Kind = "Missing"
+		w.want(missing) // so discovery is asked each minute, and has just been
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		<-time.After(10 * time.Minute)
+		w.logs.TakeAll()
+		stands := 0
+		go func() {
+			for state := wanted.State(); t.Context().Err() == nil; state = wanted.State() {
+				if state.Phase == reflector.Stopped && state.Err != nil {
+					stands++
+				}
+				select {
+				case <-wanted.Changed(state):
+				case <-t.Context().Done():
+				}
+			}
+		}()
+		for range 3 {
+			crd := w.stored(crdKind, widgets)
+			crd.SetAnnotations(map[string]string{"at": time.Now().String()})
+			require.NoError(t, server.Update(crd))
+			<-time.After(3*time.Minute + 17*time.Second)
+		}
+		synctest.Wait()
+		assert.Zero(t, stands)
+		server.ClearFaults()
+		<-time.After(3 * time.Minute)
+		require.NoError(t, owner.Ready())
+		for _, entry := range w.logs.FilterMessage("kind is not served").All() {
+			assert.NotContains(t, entry.ContextMap()["kind"], "Widget")
+		}
+		w.serve("v1", false)
+		<-time.After(settle)
+		assert.ErrorContains(t, owner.Ready(), "(NoVersion)", "definitions are watched")
+	})
+}
+
 func TestForbiddenKindSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -425,6 +518,31 @@ func TestAggregatedAPIThatIsDownForAnHour(t *testing.T) {
 		<-time.After(settle)
 		require.NoError(t, owner.Ready())
 		assert.Equal(t, "[]", seen.take())
+	})
+}
+
+func TestPermissionForAPIServicesMayEndWhileAnAPIIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, reflectortest.WithResource(readings))
+		service := readingsService()
+		require.NoError(t, w.server.Create(service))
+		update := func(status string) {
+			setAvailable(t, service, status)
+			service.SetResourceVersion("")
+			require.NoError(t, w.server.Update(service))
+		}
+		owner, _, _ := w.follow(reading)
+		require.NoError(t, owner.Ready())
+		update("False")
+		<-time.After(settle)
+		assert.ErrorContains(t, owner.Ready(), "(Unavailable)")
+		for _, verb := range []string{"list", "watch"} {
+			w.server.Inject(reflectortest.Answer(403).On(verb, "apiservices"))
+		}
+		<-time.After(15 * time.Minute) // a watch ends after ten
+		update("True")
+		<-time.After(5 * time.Minute)
+		require.NoError(t, owner.Ready())
 	})
 }
 

@@ -448,8 +448,26 @@ var mutants = []mutant{{
 }, {
 	name:  "fleet: a definition that is not seen deleted drops objects",
 	file:  "informer/fleet/definitions.go",
-	text:  "\tupTo, deleted = d.deleted[from.uid]\n\treturn upTo, deleted",
-	with:  "\tupTo = d.deleted[from.uid]\n\treturn now.ResourceVersion(), true",
+	text:  "\treturn ending{upTo, later}, deleted",
+	with:  "\treturn ending{upTo: now.ResourceVersion()}, true || upTo == \"\"",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: an object of an unseen earlier definition stays",
+	file:  "informer/fleet/definitions.go",
+	text:  "\treturn created.Before(&e.later.CreationTimestamp)",
+	with:  "\treturn created.Before(&created)",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: a change of an API that nobody wants is forgotten",
+	file:  "informer/fleet/discovery.go",
+	text:  "!d.changed[kind.Group].Before(d.askedAt)",
+	with:  "false",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: a definition that can only be listed takes its kind away",
+	file:  "informer/fleet/definitions.go",
+	text:  "\t\tif !d.custom {\n\t\t\tdelete(d.found, kind)",
+	with:  "\t\tif true {\n\t\t\tdelete(d.found, kind)",
 	tests: []string{"./informer/fleet"},
 }, {
 	name:  "fleet: another version resumes",
