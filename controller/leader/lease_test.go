@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -94,6 +95,34 @@ func TestLeaseWithoutHolderIsWaitedForUnlessItWasGivenUp(t *testing.T) {
 			})
 		})
 	}
+}
+
+// fleeting is a lock whose lease is deleted as soon as it is created, a few times.
+type fleeting struct {
+	resourcelock.Interface
+	server *reflectortest.Server
+	times  int
+}
+
+func (l *fleeting) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Create(ctx, record)
+	if l.times--; l.times >= 0 {
+		replace(l.server, nil)
+	}
+	return err
+}
+
+func TestLeaseThatIsDeletedWhileItIsCreatedIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, one := reflectortest.Start(t), newLed()
+		began := time.Now()
+		stop := start(t, New(&fleeting{newLock(t, server, "one"), server, 3}, one))
+		soon(t, one.began)
+		assert.GreaterOrEqual(t, time.Since(began), DefaultLeaseDuration)
+		<-time.After(time.Minute)
+		assert.Empty(t, one.ended)
+		assert.NoError(t, stop())
+	})
 }
 
 func TestAtMostOneLeadsWhateverIsDoneToTheLeaseByHand(t *testing.T) {

@@ -173,6 +173,12 @@ func (l *heldLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord,
 	return record, raw, nil
 }
 
+// Create implements [resourcelock.Interface]. client-go calls it if Get has found no lease, which was then deleted
+// as soon as announce created it. A lease that names this process would end the wait for a former leader.
+func (l *heldLock) Create(context.Context, resourcelock.LeaderElectionRecord) error {
+	return errors.New("the lease was deleted as soon as it was created")
+}
+
 // get reads the lease, within the limit of a request.
 func (l *heldLock) get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.limit, errSlow(l.limit))

@@ -220,7 +220,7 @@ func TestRenewalThatIsGivenUpDoesNotHideWhyTheOneBeforeFailed(t *testing.T) {
 		lock := &heldLock{Interface: lockOf(t, server.Config(), "one"), renewed: time.Now(), limit: DefaultRenewDeadline}
 		_, _, err := lock.Interface.Get(t.Context())
 		require.True(t, apierrors.IsNotFound(err))
-		require.NoError(t, lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "one"}))
+		require.NoError(t, lock.Interface.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "one"}))
 		server.Inject(reflectortest.Answer(403).On("", "leases"))
 		require.Error(t, lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "one"}))
 		ended, end := context.WithCancel(t.Context())
