@@ -117,13 +117,17 @@ func (r *Reconciler[T]) check() error {
 // system. The key counts as live. A key without a name is logged and ignored. Enqueue does nothing
 // while Run does not run, because Run begins with every key of the primary cache.
 func (r *Reconciler[T]) Enqueue(key store.Key) {
-	if key.Name == "" {
-		r.logger.Warn("key without a name is not queued", zap.String("reconciler", r.name), zap.Stringer("key", key))
-		return
-	}
-	if queue := r.queue.Load(); queue != nil {
+	if queue := r.queue.Load(); queue != nil && r.accepts(r.name, key) {
 		eventqueue.Add(queue, key)
 	}
+}
+
+// accepts reports whether an object can have a key, and logs one that it cannot.
+func (o *options) accepts(reconciler string, key store.Key) bool {
+	if key.Name == "" {
+		o.logger.Warn("key without a name is not queued", zap.String("reconciler", reconciler), zap.Stringer("key", key))
+	}
+	return key.Name != ""
 }
 
 // Name returns the reconciler's name.

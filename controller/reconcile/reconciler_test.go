@@ -381,9 +381,10 @@ func TestEventsOfInformersThatComeAndGoQueueKeys(t *testing.T) {
 		w.create(configMap("a"))
 		var got list
 		heard := &audience{}
-		r := New("test", w.configMaps, got.noting(), WithObserver(heard))
+		core, logs := observer.New(zap.WarnLevel)
+		r := New("test", w.configMaps, got.noting(), WithObserver(heard), WithLogger(zap.New(core)))
 		event := eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.Watch, Key: store.Key{Namespace: "ns", Name: "s"}, Object: secret("s", "")}
-		keys := []store.Key{{Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}, {}}
+		keys := []store.Key{{Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}, {}, {Namespace: "ns"}}
 		ctx := context.WithValue(t.Context(), contextKey{}, "handler")
 		EnqueueEvent(ctx, r, event, keys...) // Run does not run
 		stop := w.run(r)
@@ -396,6 +397,7 @@ func TestEventsOfInformersThatComeAndGoQueueKeys(t *testing.T) {
 		assert.Equal(t, []string{
 			"test: ns/a by Addition ns/s (Watch), handler", "test: ns/b by Addition ns/s (Watch), handler",
 		}, heard.triggers.take())
+		assert.Equal(t, 2, logs.FilterMessage("key without a name is not queued").Len())
 		require.NoError(t, stop())
 		EnqueueEvent(ctx, r, event, keys...)
 		assert.Zero(t, r.Stats().Keys)

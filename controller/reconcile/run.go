@@ -105,7 +105,7 @@ func (r *run) close() {
 
 // trigger queues a key because of an event of a source.
 func (r *run) trigger(t trigger) {
-	if t.key == (store.Key{}) { // no object has this key
+	if !r.accepts(r.name, t.key) {
 		return
 	}
 	if t.primary {

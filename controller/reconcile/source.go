@@ -201,8 +201,8 @@ func causeOf[S any](ctx context.Context, event eventqueue.Event[S]) *cause {
 // package fleet do. Call it in a handler of that informer, with the handler's context. It does what [Watch]
 // does and [Reconciler.Enqueue] cannot: the event of a write of a failed call does not shorten the back-off of
 // its key (reconcile-R3), so a call that fails after a write is not repeated at once, again and again; an
-// initial addition yields to live events; and observers see why the key is reconciled. Like Enqueue it does
-// nothing while Run does not run.
+// initial addition yields to live events; and observers see why the key is reconciled. Like Enqueue it logs and
+// ignores a key without a name, and does nothing while Run does not run.
 func EnqueueEvent[T, S any](ctx context.Context, r *Reconciler[T], event eventqueue.Event[S], keys ...store.Key) {
 	run := r.current.Load()
 	if run == nil {
