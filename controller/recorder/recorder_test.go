@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
@@ -174,8 +175,10 @@ func TestWhatCannotBeWrittenIsLogged(t *testing.T) {
 		server, r := newRecorder(t, WithLogger(zap.New(core)))
 		r.Eventf(&corev1.Pod{}, nil, "Strange", "Odd", "Look", "hm")
 		assert.Len(t, lines.TakeAll(), 1)
-		r.Eventf(nil, nil, corev1.EventTypeNormal, "Odd", "Look", "hm")
-		assert.Len(t, lines.TakeAll(), 1)
+		for _, none := range []runtime.Object{nil, (*corev1.ObjectReference)(nil), (*corev1.Pod)(nil)} {
+			r.Eventf(none, nil, corev1.EventTypeNormal, "Odd", "Look", "hm")
+			assert.Len(t, lines.TakeAll(), 1)
+		}
 		for range earlyLimit {
 			r.tell(foo("a"), "Early")
 		}
@@ -191,6 +194,21 @@ func TestWhatCannotBeWrittenIsLogged(t *testing.T) {
 		require.NoError(t, stop())
 		require.Equal(t, 1, lines.Len())
 		assert.Equal(t, "ns/a", lines.All()[0].ContextMap()["key"])
+	})
+}
+
+func TestRelatedObjectMayBeANilPointer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, r := newRecorder(t)
+		stop := start(t, r)
+		r.Eventf(Reference(foo("a"), fooKind), (*corev1.ObjectReference)(nil), corev1.EventTypeNormal, "Odd", "Look", "hm")
+		r.Eventf(Reference(foo("b"), fooKind), (*corev1.Pod)(nil), corev1.EventTypeNormal, "Odd", "Look", "hm")
+		require.NoError(t, stop())
+		all := written(t, server)
+		require.Len(t, all, 2)
+		for _, event := range all {
+			assert.Nil(t, event.Related)
+		}
 	})
 }
 
