@@ -51,7 +51,7 @@ type Objects[T Object] struct {
 	// lifecycle protects ended and the begin and end of following owned caches. It is taken first: a
 	// holder waits for the writers of these caches. No reader takes it.
 	lifecycle sync.Mutex
-	ended     bool
+	ended     bool // written while agreed.mu is held, too, which readers of caches take
 
 	// mu protects the fields below it. The writer of the metadata takes it inside its own lock. A
 	// holder of mu may read the metadata.

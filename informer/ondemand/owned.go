@@ -14,7 +14,7 @@ import (
 // If owned is nil, NewOwned does the same as New.
 func NewOwned[T Object, C Client[T], M Object](clients func(namespace string) C, metadata *store.View[M], owned *store.View[T], opts ...Option) (*Objects[T], error) {
 	o, err := New[T](clients, metadata, opts...)
-	if err == nil && owned != nil {
+	if err == nil {
 		o.AddOwned(owned)
 	}
 	return o, err
@@ -30,11 +30,11 @@ func NewOwned[T Object, C Client[T], M Object](clients func(namespace string) C,
 // may be behind each other: see guarantee ondemand-D6, which holds for reads through Objects. None of
 // the caches may have scopes, because Objects compares their resource versions. When remove returns,
 // Objects does not read the cache any more. It may be called more than once. After [Objects.Close],
-// AddOwned does nothing. Neither function may be called from a follower of the caches.
+// or with a nil view, AddOwned does nothing. Neither function may be called from a follower of the caches.
 func (o *Objects[T]) AddOwned(view *store.View[T]) (remove func()) {
 	o.lifecycle.Lock()
 	defer o.lifecycle.Unlock()
-	if o.ended {
+	if o.ended || view == nil {
 		return func() {}
 	}
 	owned := &ownedView[T]{of: o, View: view, versions: map[store.Key]store.Version{}}
@@ -60,8 +60,8 @@ func (o *Objects[T]) AddOwned(view *store.View[T]) (remove func()) {
 func (o *Objects[T]) unfollow() {
 	o.lifecycle.Lock()
 	defer o.lifecycle.Unlock()
-	o.ended = true
 	o.agreed.mu.Lock()
+	o.ended = true
 	all := slices.Clone(o.agreed.owned)
 	o.agreed.mu.Unlock()
 	for _, owned := range all {
@@ -112,7 +112,7 @@ func (o *Objects[T]) decideLocked(key store.Key) (action byreference.Action, new
 // ownedObject returns an object of the caches of owned objects, unless it is outdated or deleted.
 func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
 	o.agreed.mu.Lock()
-	if len(o.agreed.owned) == 0 || len(o.agreed.refused) > 0 {
+	if o.ended || len(o.agreed.owned) == 0 || len(o.agreed.refused) > 0 {
 		o.agreed.mu.Unlock()
 		return object, false
 	}

@@ -63,6 +63,21 @@ func TestOwnedObjectsAreNotRequested(t *testing.T) {
 	assert.Equal(t, 1, b.asked())
 }
 
+func TestCloseEndsReadsOfOwnedCaches(t *testing.T) {
+	metas, owned := caches(t)
+	o := owning(t, always(at("u", "9")), metas, owned)
+	assert.NotPanics(t, func() { o.AddOwned(nil)() })
+	require.NoError(t, metas.Add(at("u", "5")))
+	require.NoError(t, owned.Add(at("u", "5")))
+	_, ok := o.Cached(aKey)
+	assert.True(t, ok)
+	o.Close()
+	_, ok = o.Cached(aKey)
+	assert.False(t, ok)
+	_, err := o.Get(t.Context(), aKey)
+	assert.ErrorIs(t, err, ErrClosed)
+}
+
 func TestOwnedObjectBeforeTheMetadataIsSynced(t *testing.T) {
 	metas, owned := store.New(store.ObjectKey[*object]), store.New(store.ObjectKey[*object])
 	require.NoError(t, owned.Replace([]*object{at("u", "5")}, "7"))
