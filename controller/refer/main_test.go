@@ -47,6 +47,7 @@ type world struct {
 	bundles    *informer.Informer[*corev1.ConfigMap]
 	reconciler *Reconciler[*corev1.ConfigMap]
 	stop       func() // ends Run and waits for it
+	stopKinds  func() // ends that of the fleet
 
 	mu    sync.Mutex
 	calls []string          // the name of each call's key and what it saw; guarded by mu
@@ -69,7 +70,13 @@ func newWorld(t *testing.T, opts ...fleet.Option) *world {
 	w.reconciler = New("bundles", w.bundles, w.kinds, w.reconcile, reconcile.WithWorkers(4))
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { assert.NoError(t, w.kinds.Run(ctx)) })
+	kinds, stopKinds := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	running.Go(func() {
+		defer close(ended)
+		assert.NoError(t, w.kinds.Run(kinds))
+	})
+	w.stopKinds = func() { stopKinds(); <-ended }
 	running.Go(func() { assert.NoError(t, w.bundles.Run(ctx)) })
 	t.Cleanup(func() {
 		cancel()

@@ -91,6 +91,29 @@ func TestKindThatIsDefinedLater(t *testing.T) {
 	})
 }
 
+// Nothing keeps the cache up to date then.
+func TestFleetThatDoesNotRunIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Widget")
+		w.put("Widget", "web", "1")
+		w.begin()
+		w.bundle("one", "Widget/web")
+		assert.Equal(t, "one: [a/web:1]", w.last())
+		w.stopKinds()
+		w.take()
+		w.put("Widget", "web", "2")
+		w.bundle("one", "Widget/web", "Widget?v=2")
+		assert.Equal(t, "one: !stopped !stopped", w.last())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.kinds.Run(ctx) }()
+		assert.Equal(t, "one: [a/web:2] [a/web:2]", w.last(), "it is reconciled when the fleet runs")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 func lastOf(calls []string, bundle string) (last string) {
 	for _, call := range calls {
 		if strings.HasPrefix(call, bundle+": ") {

@@ -338,18 +338,24 @@ func (s *references) changed(ctx context.Context, w *watch, event eventqueue.Eve
 // problemOf returns why the cache of an informer does not show what the server has, or nil. A watch that is
 // broken is none, because it goes on, and its changes come as events.
 func problemOf(of followed) error {
-	if state := of.State(); state.Phase == reflector.Stopped && state.Err != nil {
+	state := of.State()
+	switch {
+	case state.Phase == reflector.Stopped && state.Err != nil:
 		return state.Err
-	}
-	if !lifecycle.IsClosed(of.Synced()) {
+	case !lifecycle.IsClosed(of.Synced()):
 		return of.Ready()
+	case state.Phase == reflector.Stopped:
+		return errStopped
 	}
 	return nil
 }
 
+var errStopped = errors.New("the fleet does not run any more: run it for as long as the reconciler")
+
 const (
 	failed   = "failed"   // the informer has ended by itself
 	unsynced = "unsynced" // its first list is not complete
+	stopped  = "stopped"  // the fleet has ended
 )
 
 // conditionOf is a problem without its details: another detail is no reason to reconcile keys.
@@ -365,6 +371,9 @@ func conditionOf(problem error) string {
 	}
 	if _, ok := errors.AsType[*informer.SyncError](problem); ok {
 		return unsynced
+	}
+	if errors.Is(problem, errStopped) {
+		return stopped
 	}
 	return failed
 }
