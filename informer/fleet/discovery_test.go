@@ -120,7 +120,7 @@ func TestDiscoveryThatLagsBehindAnAPIService(t *testing.T) {
 	}
 }
 
-// Others kinds were discovered before.
+// Other kinds were discovered before.
 func TestKindOfAnAPIThatAppearedWhileNobodyWantedIt(t *testing.T) {
 	for name, service := range map[string]bool{"a new API": true, "a new kind of an API": false} {
 		t.Run(name, func(t *testing.T) {

@@ -465,6 +465,7 @@ func TestFleetThatHasEndedIsNotReady(t *testing.T) {
 		}
 		end := run()
 		require.NoError(t, owner.WaitForSync(t.Context()))
+		require.NoError(t, w.fleet.WaitForSync(t.Context()))
 		require.NoError(t, w.fleet.Ready())
 		end()
 		assert.Error(t, w.fleet.Ready())
