@@ -38,7 +38,10 @@
 //
 //   - inspect-N1: The page masks every value under data and stringData of a Secret. This holds for
 //     Kubernetes' type, your own types, metadata and unstructured objects, wherever in T the Secret
-//     is, and for differences. The page also masks the values of a Secret's annotations, except for
+//     is, and for differences. In an object that states another kind, a Secret is known by its Go
+//     type, which has "secret" in its name if it is your own, or by its kind, its stringData or one
+//     of Kubernetes' types of Secrets. An object whose Go type has Secrets in it has all of its data
+//     masked. The page also masks the values of a Secret's annotations, except for
 //     a few that name other objects, and any text of an object that quotes a Secret. [WithMasked]
 //     adds fields. Errors are unmasked, as in logs: your handlers should not return errors that
 //     quote secrets. A reflector quotes the first bytes of an answer that it cannot read.

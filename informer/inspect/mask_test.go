@@ -59,20 +59,55 @@ type bare struct { // a user's type for Secrets without JSON tags
 }
 
 type bundle struct {
-	Certificate *corev1.Secret
-	Others      []corev1.Secret `json:"others"`
+	metav1.TypeMeta `json:",inline"`
+	Certificate     *corev1.Secret
+	Others          []corev1.Secret `json:"others"`
+}
+
+type holder struct { // may hold objects of any type
+	metav1.TypeMeta `json:",inline"`
+	Objects         map[string]any `json:"objects"`
+}
+
+type templated struct {
+	metav1.TypeMeta `json:",inline"`
+	Spec            struct {
+		Copies map[string][]secretTemplate `json:"copies"`
+	} `json:"spec"`
+}
+
+type secretTemplate struct { // a user's type for Secrets within others
+	metav1.ObjectMeta `json:"metadata"`
+	Data              map[string]string `json:"data"`
+}
+
+type recursive struct {
+	metav1.TypeMeta `json:",inline"`
+	Next            *recursive     `json:"next,omitempty"`
+	Hidden          *recursive     `json:"-"`
+	Objects         []any          `json:"objects"`
+	Data            map[string]any `json:"data"`
 }
 
 func TestSecretsAreMaskedWhereverTheyAre(t *testing.T) {
 	secret := corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"p": []byte("password")}, StringData: map[string]string{"q": hidden}}
 	item := map[string]any{"data": map[string]any{"p": hidden}, "metadata": map[string]any{"annotations": map[string]any{applied: hidden, "meta.helm.sh/release-name": "kept"}}}
+	kind := metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "App"}
 	said := map[string]any{"kind": "Secret", "data": map[string]any{"p": hidden}, "metadata": item["metadata"]}
 	copies := *meta.DeepCopy()
 	copies.Annotations["example.com/original"] = ` {"data":"` + hidden + `"}`
 	copies.Annotations["example.com/packed"] = "H4sIAAAA" + hidden
+	copies.Annotations["openshift.io/token-secret.value"] = hidden
 	for name, text := range map[string]string{
 		"fields without tags": shown(t, bare{Name: "a", Kind: "tls", Annotations: meta.Annotations, Data: secret.Data}),
 		"in fields":           shown(t, &bundle{Certificate: &secret, Others: []corev1.Secret{secret}}),
+		"in fields of a kind": shown(t, &bundle{TypeMeta: kind, Certificate: &secret, Others: []corev1.Secret{secret}}),
+		"in an interface":     shown(t, &holder{TypeMeta: kind, Objects: map[string]any{"x": []any{&secret}}}),
+		"in an own type":      shown(t, templateOf(kind, secretTemplate{ObjectMeta: meta, Data: map[string]string{"p": hidden}})),
+		"only annotations":    shown(t, &bundle{TypeMeta: kind, Certificate: &corev1.Secret{ObjectMeta: copies}}),
+		"unstructured fields": shown(t, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "App", "template": map[string]any{"stringData": map[string]any{"p": hidden}, "metadata": item["metadata"]}}}),
+		"by its type":         shown(t, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "App", "template": map[string]any{"type": "kubernetes.io/tls", "data": map[string]any{"p": hidden}, "metadata": item["metadata"]}}}),
+		"metadata in a list":  shown(t, &metav1.PartialObjectMetadata{ObjectMeta: copies}),
 		"list":                shown(t, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "SecretList", "items": []any{item}}}),
 		"in another kind":     shown(t, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{said}}}),
 		"metadata":            shown(t, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: meta}),
@@ -84,7 +119,20 @@ func TestSecretsAreMaskedWhereverTheyAre(t *testing.T) {
 	}
 }
 
+func templateOf(kind metav1.TypeMeta, of secretTemplate) *templated {
+	o := &templated{TypeMeta: kind}
+	o.Spec.Copies = map[string][]secretTemplate{"a": {of}}
+	return o
+}
+
 func TestOthersAreShown(t *testing.T) {
+	kind := metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "App"}
+	assert.Contains(t, shown(t, &holder{TypeMeta: kind, Objects: map[string]any{"x": &corev1.ConfigMap{Data: map[string]string{"p": "plain"}}}}), "p: plain")
+	refers := &recursive{TypeMeta: kind, Data: map[string]any{"p": "plain"}, Objects: []any{&corev1.Pod{}, nil, 7}}
+	refers.Hidden = refers
+	assert.Contains(t, shown(t, refers), "p: plain")
+	refers.Objects[1] = []corev1.Secret{}
+	assert.NotContains(t, shown(t, refers), "p: plain", "it may hold the data of the Secret")
 	assert.Contains(t, shown(t, &corev1.ConfigMap{Data: map[string]string{"p": "plain"}}), "p: plain")
 	assert.Contains(t, shown(t, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "data": map[string]any{"p": "plain"}}}), "p: plain")
 }

@@ -354,7 +354,7 @@ func treeOf[T any](object T, masked [][]string) (map[string]any, error) {
 		return nil, err
 	}
 	masks := masking.Mask{Instead: func(any) any { return mask }, Paths: masked}
-	masks.Object(tree, fmt.Sprintf("%T", object))
+	masks.Value(tree, object)
 	return tree, nil
 }
 

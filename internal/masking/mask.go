@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 )
@@ -43,10 +44,18 @@ func Decode(encoded []byte) (tree map[string]any, err error) {
 	return tree, nil
 }
 
-// Object masks an object of a Go type.
-func (m *Mask) Object(tree map[string]any, goType string) {
-	name := strings.ToLower(goType)
-	certain := strings.Contains(name, "secret") || saysSecret(tree) || tree["kind"] == metadataOnly
+// Value masks the tree of an object whose Go type is known.
+func (m *Mask) Value(tree map[string]any, object any) {
+	m.mask(tree, fmt.Sprintf("%T", object), holdsSecret(reflect.ValueOf(object), map[visit]bool{}))
+}
+
+// Object masks an object of which only a name is known, such as that of its resource.
+func (m *Mask) Object(tree map[string]any, name string) { m.mask(tree, name, false) }
+
+// mask masks an object. certain is true if there is a Secret in it.
+func (m *Mask) mask(tree map[string]any, name string, certain bool) {
+	name = strings.ToLower(name)
+	certain = certain || strings.Contains(name, "secret") || isSecret(tree) || tree["kind"] == metadataOnly
 	secret := certain || !says(tree) && !strings.HasSuffix(name, "configmap")
 	var found bool
 	if m.ShowSecrets {
@@ -71,12 +80,18 @@ func says(tree map[string]any) bool {
 	return kind != "" && version != ""
 }
 
-// saysSecret reports whether an object names Secret or SecretList as its kind. The items of a
-// SecretList do not name their kind.
-func saysSecret(tree map[string]any) bool {
+// isSecret reports whether an object names Secret or SecretList as its kind, has the data of no other
+// kind, or has the type of a Secret. The items of a SecretList, and Secrets in fields of other objects,
+// often do not name their kind.
+func isSecret(tree map[string]any) bool {
 	kind, _ := tree["kind"].(string)
-	return strings.EqualFold(kind, "Secret") || strings.EqualFold(kind, "SecretList")
+	of, _ := tree["type"].(string)
+	return strings.EqualFold(kind, "Secret") || strings.EqualFold(kind, "SecretList") ||
+		tree["stringData"] != nil || tree["data"] != nil && secretType.MatchString(of)
 }
+
+// secretType finds the types of Secrets that Kubernetes and Helm define.
+var secretType = regexp.MustCompile(`^(Opaque$|([a-z]+\.)?kubernetes\.io/|helm\.sh/)`)
 
 // quoted finds a Secret in a text of JSON, of JSON within JSON, or of YAML.
 var quoted = regexp.MustCompile(`(?i)\bkind[\\"']*\s*:[\\"'\s]*Secret(List)?\b`)
@@ -86,7 +101,7 @@ var quoted = regexp.MustCompile(`(?i)\bkind[\\"']*\s*:[\\"'\s]*Secret(List)?\b`)
 func (m *Mask) conceal(value any, secret bool) (found bool) {
 	switch value := value.(type) {
 	case map[string]any:
-		secret = secret || saysSecret(value)
+		secret = secret || isSecret(value)
 		for name, field := range value {
 			text, isText := field.(string)
 			if isText && quoted.MatchString(text) {

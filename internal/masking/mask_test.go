@@ -106,3 +106,22 @@ func TestTextsInArraysThatQuoteASecretAreMasked(t *testing.T) {
 	text = masked(t, Mask{}, "*v1.Secret", `{"apiVersion":"v1","kind":"Secret","copies":["{\"data\":{\"p\":\"hunter2\"}}"]}`)
 	assert.NotContains(t, text, "hunter2", "a copy in an array of a Secret")
 }
+
+func TestSecretsInFieldsOfOthersAreMaskedByTheirShape(t *testing.T) {
+	for name, c := range map[string]struct{ object, want string }{
+		"text data": {
+			`{"apiVersion":"v1","kind":"App","t":{"stringData":{"p":"q"},"data":{"p":"q"}}}`,
+			`{"apiVersion":"v1","kind":"App","t":{"data":{"p":"x"},"stringData":{"p":"x"}}}`,
+		},
+		"a type": {
+			`{"apiVersion":"v1","kind":"App","t":{"type":"bootstrap.kubernetes.io/token","data":{"p":"q"}}}`,
+			`{"apiVersion":"v1","kind":"App","t":{"data":{"p":"x"},"type":"bootstrap.kubernetes.io/token"}}`,
+		},
+		"another type": {
+			`{"apiVersion":"v1","kind":"App","t":{"type":"Opaque-ish","data":{"p":"q"}}}`,
+			`{"apiVersion":"v1","kind":"App","t":{"data":{"p":"q"},"type":"Opaque-ish"}}`,
+		},
+	} {
+		assert.Equal(t, c.want, masked(t, Mask{}, "app", c.object), name)
+	}
+}
