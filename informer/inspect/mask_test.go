@@ -166,6 +166,23 @@ func TestMaskedFields(t *testing.T) {
 	assert.Contains(t, text, "name: bob")
 }
 
+func TestMaskedElementsOfLists(t *testing.T) {
+	tree := &unstructured.Unstructured{Object: map[string]any{
+		"kind": "Thing",
+		"spec": map[string]any{
+			"users": []any{map[string]any{"name": "ann", "token": "hush"}, map[string]any{"name": "bob", "token": "hush"}},
+			"lists": []any{[]any{"hush", "hush"}, []any{map[string]any{"0": "hush", "name": "cid"}}},
+		},
+	}}
+	text := shown(t, tree, "/spec/users/0/token", "/spec/lists/1/-/0", "/spec/lists/0/1")
+	assert.NotContains(t, text, "hush")
+	assert.Contains(t, text, "name: bob")
+
+	text = shown(t, tree, "")
+	assert.NotContains(t, text, "hush")
+	assert.NotContains(t, text, "bob", "the pointer of the whole object")
+}
+
 func TestWhatIsNoJSONObjectIsAnError(t *testing.T) {
 	_, err := yamlOf(7, nil)
 	assert.ErrorContains(t, err, "no JSON object")

@@ -320,7 +320,8 @@ const mask = "••••••"
 
 // WithMasked masks fields of all objects. Each pointer is a JSON pointer (RFC 6901) into the
 // object, such as "/spec/password". If the field has fields itself, each value is masked. A pointer
-// skips list levels: "/spec/users/token" masks the token of each user.
+// skips list levels: "/spec/users/token" masks the token of each user, and so does
+// "/spec/users/0/token".
 func WithMasked(pointers ...string) Option {
 	return optionFunc(func(p *Page) {
 		for _, pointer := range pointers {

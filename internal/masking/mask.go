@@ -25,8 +25,11 @@ type Mask struct {
 	ShowSecrets bool
 }
 
-// Path splits a JSON pointer (RFC 6901) into its parts.
+// Path splits a JSON pointer (RFC 6901) into its parts. The empty pointer has none.
 func Path(pointer string) (path []string) {
+	if pointer == "" {
+		return nil
+	}
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		path = append(path, unescape.Replace(part))
@@ -179,7 +182,11 @@ func isCopy(text string) bool {
 	return strings.HasPrefix(text, "{") || strings.HasPrefix(text, "H4sI")
 }
 
-// hide masks the value at a path, if there is one.
+// element finds a part of a path that stands for an element of a list.
+var element = regexp.MustCompile(`^([0-9]+|-)$`)
+
+// hide masks the value at a path, if there is one. A path leads into each element of a list, also if it
+// names only one, because the others are likely to have a secret there too.
 func (m *Mask) hide(value any, path []string) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -193,8 +200,12 @@ func (m *Mask) hide(value any, path []string) any {
 		}
 		return value
 	case []any:
+		named := len(path) > 0 && element.MatchString(path[0])
 		for n := range value {
 			value[n] = m.hide(value[n], path)
+			if named {
+				value[n] = m.hide(value[n], path[1:])
+			}
 		}
 		return value
 	}
