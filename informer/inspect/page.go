@@ -38,7 +38,8 @@ type Page struct {
 	// looking holds a token while one request computes the view; the others wait for its result.
 	looking chan struct{}
 
-	// mu protects the fields below it. It is not held while a source or runnable is asked.
+	// mu protects the fields below it. It is not held while a source or runnable is asked, or a request
+	// is answered.
 	mu        sync.Mutex
 	sources   []*namedSource // copied to be changed, as are runnables
 	runnables []*namedRunnable
@@ -220,12 +221,13 @@ func (p *Page) look() *view {
 // find returns the informer that a request is about, or answers that there is none.
 func (p *Page) find(w http.ResponseWriter, id string) source {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range p.sources {
+	sources := p.sources
+	p.mu.Unlock() // before the answer, which a client may not take
+	for _, s := range sources {
 		if s.id == id {
 			return s
 		}
 	}
-	http.Error(w, fmt.Sprintf("the page has no informer %q", id), http.StatusNotFound)
+	http.Error(w, fmt.Sprintf("the page has no informer %.100q", id), http.StatusNotFound)
 	return nil
 }

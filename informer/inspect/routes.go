@@ -130,7 +130,7 @@ func (p *Page) serveObject(w http.ResponseWriter, r *http.Request) {
 	object.Informer = id
 	switch {
 	case !known:
-		http.Error(w, fmt.Sprintf("informer %s has no object %v and no change of it", id, k), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("informer %s has no object %.500v and no change of it", id, k), http.StatusNotFound)
 	case r.URL.Path == "/object.json":
 		serveJSON(w, object)
 	default:

@@ -48,8 +48,8 @@ type watched[T any] struct {
 
 	// mu protects the fields below it.
 	mu        sync.Mutex
-	weight    float64 // of one object, in bytes
-	weighedAt time.Time
+	weight    float64   // of one object, in bytes
+	weighedAt time.Time // zero as long as there was no object
 }
 
 func (w *watched[T]) state() Informer {
@@ -112,35 +112,45 @@ func newQueue(subscriber string, q eventqueue.Pending) Queue {
 	}
 }
 
-// errorText returns the text of an error; empty for nil.
+// errorText returns the text of an error; empty for nil. The method Error of a user may panic, and fmt
+// shows that.
 func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return err.Error()
+	return fmt.Sprint(err)
+}
+
+// encode returns the JSON of an object, whose method MarshalJSON may panic.
+func encode[T any](object T) (encoded []byte, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v", store.ErrPanic, value)
+		}
+	}()
+	return json.Marshal(object)
 }
 
 // objectBytes estimates the JSON size of an object.
 func (w *watched[T]) objectBytes() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.weight > 0 && time.Since(w.weighedAt) < weighedFor {
+	if time.Since(w.weighedAt) < weighedFor {
 		return w.weight
 	}
-	total, n := 0, 0
+	total, n, tried := 0, 0, 0
 	for _, object := range w.informer.Cache().All() {
-		encoded, err := json.Marshal(object)
-		if err != nil {
-			continue
+		if encoded, err := encode(object); err == nil {
+			total += len(encoded)
+			n++
 		}
-		total += len(encoded)
-		if n++; n == weighed {
+		if tried++; tried == weighed {
 			break
 		}
 	}
-	w.weight, w.weighedAt = 0, time.Now()
-	if n > 0 {
-		w.weight = float64(total) / float64(n)
+	w.weight = float64(total) / float64(max(n, 1))
+	if tried > 0 { // else there may soon be objects
+		w.weighedAt = time.Now()
 	}
 	return w.weight
 }
@@ -346,7 +356,7 @@ func yamlOf[T any](object T, masked [][]string) (string, error) {
 
 // treeOf returns an object as decoded JSON with masked secrets.
 func treeOf[T any](object T, masked [][]string) (map[string]any, error) {
-	encoded, err := json.Marshal(object)
+	encoded, err := encode(object)
 	if err != nil {
 		return nil, err
 	}
