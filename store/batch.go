@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -88,7 +89,7 @@ type replaceBatch[T any] struct {
 	positions map[Key]int
 	keyless   []identified[T] // rejected objects without a key
 	stacks    panicked.Stacks // in the errors of the writes
-	refused   int             // how many objects the budget did not admit
+	refused   int             // how many objects were rejected, if there is a budget
 	ended     error           // why the batch accepts no more writes
 }
 
@@ -207,7 +208,7 @@ func (b *replaceBatch[T]) write(from *Write[T]) error {
 	if from.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 && !b.gather(&w) {
 		if b.refused++; b.refused > maxOverBudget {
 			b.reset()
-			b.ended = fmt.Errorf("list was ended: %w: more than %d of its objects are beyond %d bytes", ErrOverBudget, maxOverBudget, c.budget.limit)
+			b.ended = endedError(w.err, c.budget.limit)
 			return b.ended
 		}
 	}
@@ -224,6 +225,16 @@ func (b *replaceBatch[T]) write(from *Write[T]) error {
 	w.err = b.stacks.Bound(w.err)
 	b.add(w)
 	return nil
+}
+
+// endedError returns the error of a list of which more than maxOverBudget objects were rejected, the last
+// for a cause. It does not wrap the error of a user's function, which says nothing about the list.
+func endedError(cause error, limit int64) error {
+	const text = "list was ended: more than %d of its objects were rejected, and a cache with a budget, here of %d bytes, keeps no more errors; the last: "
+	if errors.Is(cause, ErrOverBudget) {
+		return fmt.Errorf(text+"%w", maxOverBudget, limit, cause)
+	}
+	return fmt.Errorf(text+"%v", maxOverBudget, limit, cause)
 }
 
 // add appends a write whose key the batch does not have.

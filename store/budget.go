@@ -13,9 +13,16 @@ import (
 // more memory than its [Budget] allows. The error that wraps it has the numbers of bytes.
 var ErrOverBudget = errors.New("cache would be over its budget; raise the limit, store less of each object by a Transform, or select fewer")
 
-// maxOverBudget is how many objects of a list a [Budget] rejects before it ends the list. It is
-// bounded, because the list keeps the key of each.
+// maxOverBudget is how many objects of a list a cache with a limit rejects before it ends the list. It
+// is bounded, because the list keeps the key and the error of each.
 const maxOverBudget = 10_000
+
+// maxLimit and maxSize bound the numbers of a caller, so that no sum of them overflows. No cache is near
+// either.
+const (
+	maxLimit = 1 << 60
+	maxSize  = 1 << 40
+)
 
 // Budget measures the memory of a cache's objects. With a limit, the cache rejects objects that
 // exceed it. Get one from [AddBudget]. All methods are safe for concurrent use.
@@ -51,8 +58,8 @@ type Budget[T any] struct {
 // decorate. The cache counts such a list separately until it is complete. All pending lists
 // together may use the limit and the current size of the cache, and their new and larger objects
 // only the limit. So a list whose state fits is stored whole. The cache rejects and drops objects
-// beyond that. After more than 10,000 rejections the list fails with an error that wraps
-// [ErrOverBudget], even if the list never ends.
+// beyond that. After more than 10,000 rejections, for whatever causes, the list fails, even if it never
+// ends. Its error wraps [ErrOverBudget] if that was the last cause.
 //
 // The size function runs under the writer's lock, as index functions do. The cache may call it
 // several times for one object. It must be pure and quick. The cache rejects an object on which it
@@ -62,7 +69,7 @@ func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget
 	if size == nil {
 		size = memsize.Of[T]
 	}
-	b := &Budget[T]{size: size, limit: max(limit, 0), staged: map[Key]int64{}}
+	b := &Budget[T]{size: size, limit: min(max(limit, 0), maxLimit), staged: map[Key]int64{}}
 	c := to.cache()
 	c.writer.Lock()
 	defer c.writer.Unlock()
@@ -88,13 +95,14 @@ func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget
 // Bytes returns the approximate number of bytes that the objects of the cache take.
 func (b *Budget[T]) Bytes() int64 { return b.bytes.Load() }
 
+// measure returns the size of an object, at least 0 and at most maxSize.
 func (b *Budget[T]) measure(object T) (n int64, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			n, err = 0, panicked.Error(value)
 		}
 	}()
-	return b.size(object), nil
+	return min(max(b.size(object), 0), maxSize), nil
 }
 
 // of returns the size of an entry; 0 for nil. The write measured it before, so an error cannot occur.

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strconv"
 	"strings"
@@ -214,7 +215,7 @@ func TestBudgetBoundsAListWhileItComes(t *testing.T) {
 		require.LessOrEqual(t, gathered(), int64(130))
 	}
 	require.ErrorIs(t, err, ErrOverBudget)
-	require.ErrorContains(t, err, "beyond 100 bytes")
+	require.ErrorContains(t, err, "here of 100 bytes")
 	assert.Zero(t, gathered())
 	require.Equal(t, err, batch.Write(adding(sized("later", 1, 2))))
 	require.Equal(t, err, batch.Commit("9"))
@@ -369,7 +370,9 @@ func TestEndlessListOfNamelessObjectsEnds(t *testing.T) {
 		require.LessOrEqual(t, n, maxOverBudget)
 		err = batch.Write(adding(nameless("1")))
 	}
-	require.ErrorIs(t, err, ErrOverBudget)
+	require.NotErrorIs(t, err, ErrOverBudget, "more room would not help")
+	require.ErrorContains(t, err, "more than 10000 of its objects were rejected")
+	require.ErrorContains(t, err, errNoName.Error())
 	batch.Keep(Key{Name: "a"})
 	require.Equal(t, err, batch.Commit("9"))
 }
@@ -382,4 +385,44 @@ func TestEndlessListOfOneKeyEnds(t *testing.T) {
 		require.NoError(t, batch.Write(adding(sized("a", 101, n))))
 	}
 	require.ErrorIs(t, batch.Write(adding(sized("a", 101, 1))), ErrOverBudget)
+}
+
+func TestLargestLimitIsNone(t *testing.T) {
+	for _, limit := range []int64{math.MaxInt64, math.MaxInt64 - 10} {
+		c, b := budgeted(t, limit)
+		require.NoError(t, c.Replace([]*corev1.Pod{sized("a", 60, 1)}, "1"))
+		batch, err := begun(c, sized("a", 70, 2), sized("b", 60, 2))
+		require.NoError(t, err)
+		require.NoError(t, batch.Commit("2"))
+		require.NoError(t, c.Add(sized("c", 60, 3)))
+		assert.Equal(t, "3", c.ResourceVersion())
+		assert.EqualValues(t, 190, b.Bytes())
+	}
+}
+
+func TestSizesThatAreNoneCountWithinBounds(t *testing.T) {
+	sizes := map[string]int64{"negative": -60, "endless": math.MaxInt64, "a": 60, "b": 60, "c": 60}
+	c := newPods()
+	b, err := AddBudget(c, 100, func(p *corev1.Pod) int64 { return sizes[p.Name] })
+	require.NoError(t, err)
+	require.NoError(t, c.Add(sized("negative", 0, 1)))
+	assert.Zero(t, b.Bytes(), "nothing makes room for others")
+	require.ErrorIs(t, c.Add(sized("endless", 0, 2)), ErrOverBudget)
+	for range 10 {
+		batch, err := begun(c, sized("negative", 0, 3), sized("endless", 0, 3), sized("a", 0, 3))
+		require.NoError(t, err)
+		assert.EqualValues(t, 60, b.pending)
+		require.NoError(t, batch.Write(adding(sized("b", 0, 3))))
+		assert.EqualValues(t, 60, b.pending)
+		batch.Discard()
+		assert.Zero(t, b.pending)
+	}
+	require.ErrorIs(t, c.Add(sized("endless", 0, 4)), ErrOverBudget)
+
+	all, err := AddBudget(newPods(), 0, func(*corev1.Pod) int64 { return math.MaxInt64 })
+	require.NoError(t, err)
+	for range 10 {
+		all.committed([]mutation[*corev1.Pod]{{after: &entry[*corev1.Pod]{}}})
+		assert.Positive(t, all.Bytes())
+	}
 }
