@@ -2,6 +2,7 @@ package compact_test
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 	"weak"
@@ -195,4 +196,16 @@ func TestBudgetOfPackedObjectsCountsTheirBytes(t *testing.T) {
 	}
 	assert.Equal(t, bytes+700*32, budget.Bytes())
 	assert.Zero(t, memsize.Of[*compact.Packed[*corev1.Pod]](nil))
+}
+
+func TestAnyNumberMayStayDecoded(t *testing.T) {
+	s := compact.New(store.ObjectKey[*corev1.Pod], compact.WithRecent(math.MaxInt))
+	all := pods(20)
+	require.NoError(t, s.Replace(all[:10], "1"))
+	for _, p := range all[10:] {
+		require.NoError(t, s.Add(p))
+	}
+	for _, p := range all {
+		assert.Same(t, p, get(t, s, p))
+	}
 }

@@ -103,6 +103,9 @@ func (r *recent[T]) written(began int, of *series[T]) {
 	if len(r.writes) > 0 {
 		over = slices.Min(r.writes) - r.before
 	}
+	if over == 0 {
+		return // a longer write holds all of them, which may be many
+	}
 	released := r.staged[:over]
 	kept := min(over, r.half())
 	for _, p := range released[:over-kept] {
@@ -119,7 +122,7 @@ func (r *recent[T]) written(began int, of *series[T]) {
 	r.staged = slices.Clone(r.staged[over:])
 }
 
-func (r *recent[T]) half() int { return (r.limit + 1) / 2 }
+func (r *recent[T]) half() int { return r.limit - r.limit/2 }
 
 // followLocked finds a slot for the next object of a series. If the series has enough slots, it
 // reuses the slot of its oldest object.

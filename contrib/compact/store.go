@@ -107,7 +107,8 @@ func (s *Store[T]) KeyOf(object T) (store.Key, error) {
 }
 
 // derivingStore is the cache. Its batches derive keys and versions from the packed objects, so that
-// the cache keeps no other copies of these strings.
+// the cache keeps no other copies of these strings. A version that the packed object does not have, as
+// after a Transform to a type without metadata, goes to the cache.
 type derivingStore[T any] struct{ *store.Cache[*Packed[T]] }
 
 // BeginBatch implements [store.BatchStore].
@@ -123,7 +124,9 @@ type derivingBatch[T any] struct{ store.Batch[*Packed[T]] }
 
 func (b derivingBatch[T]) Write(w store.Write[*Packed[T]]) error {
 	if w.Err == nil && (w.Type != store.Deletion || w.FinalStateKnown) {
-		w.Key, w.Version = store.Key{}, store.Version{}
+		if w.Key = (store.Key{}); w.Version == store.VersionOf(w.Object) {
+			w.Version = store.Version{}
+		}
 	}
 	return b.Batch.Write(w)
 }

@@ -306,4 +306,49 @@ func TestPackedObjectsFollowTheContentUnderTheirVersions(t *testing.T) {
 	}
 }
 
+// small is what a Transform leaves of an object: it has no version.
+type small struct{ Name, Node string }
+
+func TestObjectsWithoutMetadataHaveTheVersionsThatATransformPasses(t *testing.T) {
+	key := func(o *small) (store.Key, error) { return store.Key{Namespace: "default", Name: o.Name}, nil }
+	s := compact.New(key)
+	transformed := 0
+	into := decorate.Transform(s, store.ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*small, error) {
+		transformed++
+		return &small{p.Name, p.Spec.NodeName}, nil
+	})
+	pod := func(uid types.UID, version string) *corev1.Pod {
+		p := pod("a")
+		p.Namespace, p.UID, p.ResourceVersion, p.Spec.NodeName = "default", uid, version, "node"
+		return p
+	}
+	var heard []string
+	defer s.Cache().Follow(hears(func(c *store.Commit[*compact.Packed[*small]]) {
+		for _, change := range c.Changes {
+			heard = append(heard, fmt.Sprint(change.Type, change.Version))
+		}
+	}))()
+	require.NoError(t, into.Replace(nil, "1"))
+	require.NoError(t, into.Add(pod("u", "7")))
+	assert.Equal(t, "7", s.ResourceVersion())
+	require.NoError(t, into.Update(pod("v", "8")))
+	assert.Equal(t, "8", s.ResourceVersion())
+	require.NoError(t, into.Delete(pod("v", "9")))
+	assert.Equal(t, "9", s.ResourceVersion())
+	assert.Equal(t, []string{"Addition {u 7}", "Deletion {u 7}", "Addition {v 8}", "Deletion {v 9}"}, heard)
+
+	transformed = 0
+	for range 2 {
+		batch, _ := decorate.BeginList(into)
+		require.NoError(t, batch.Write(store.Write[*corev1.Pod]{Type: store.Addition, Object: pod("w", "10"), Hash: 5}))
+		require.NoError(t, batch.Commit("10"))
+	}
+	assert.Equal(t, 1, transformed, "the second list has nothing new")
+}
+
+type hears func(*store.Commit[*compact.Packed[*small]])
+
+func (hears) Start(*store.Snapshot[*compact.Packed[*small]])    {}
+func (h hears) Commit(c *store.Commit[*compact.Packed[*small]]) { h(c) }
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
