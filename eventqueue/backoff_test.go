@@ -3,6 +3,7 @@ package eventqueue
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -157,5 +158,47 @@ func TestKeyWithADelayThatIsAddedAgainWaitsSinceThen(t *testing.T) {
 		q := tryTakeKey(t, c)
 		assert.Equal(t, time.Minute, q.Waited())
 		assert.Equal(t, time.Minute, c.Stats().Oldest)
+	})
+}
+
+// A report may take long, as that of an event recorder does.
+func TestReportThatOutlastsTheBackoffBeginsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := opened(t, WithBackoff(10*time.Second, 10*time.Second))
+		put(t, c, at("a", "u", 1))
+		ctx, cancel := context.WithCancel(t.Context())
+		var attempts, promised []time.Time
+		var reported time.Time
+		c.Process(ctx, 1, func(context.Context, *Queue[*thing]) error {
+			if attempts = append(attempts, time.Now()); len(attempts) == 3 {
+				cancel()
+			}
+			return errNo
+		}, func(_ context.Context, err *HandlerError) {
+			promised = append(promised, time.Now().Add(err.RetryIn))
+			switch err.Attempt {
+			case 1:
+				time.AfterFunc(err.RetryIn-time.Millisecond, func() { _ = c.Update(at("a", "u", 2)) })
+			case 2:
+				<-time.After(time.Second)
+				reported = time.Now()
+			}
+		})
+		require.Len(t, attempts, 3)
+		assert.Equal(t, promised[0].Add(-time.Millisecond), attempts[1])
+		assert.Equal(t, promised[0], promised[1])
+		assert.Equal(t, reported, attempts[2], "the back-off is over")
+	})
+}
+
+// The sum of a time and a longer one would be an earlier time.
+func TestLongestBackoffIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := opened(t, WithBackoff(math.MaxInt64, math.MaxInt64))
+		put(t, c, at("a", "u", 1))
+		take(t, c).Fail(errNo)
+		nothingReady(t, c)
+		assert.Greater(t, c.Pending(1)[0].RetryIn, maxDelay/3)
+		assert.LessOrEqual(t, c.Pending(1)[0].RetryIn, time.Duration(maxDelay))
 	})
 }

@@ -181,7 +181,7 @@ func (q *Queue[T]) describe(err error) *HandlerError {
 		return failure
 	}
 	q.retryIn = q.backoffEnd - now()
-	if failure.Attempt == 1 || q.retryIn <= 0 {
+	if q.hastened = failure.Attempt > 1 && q.retryIn > 0; !q.hastened {
 		q.retryIn = q.collection.backoff.delay(failure.Attempt)
 	}
 	q.retryAfter = retryAfter(err)

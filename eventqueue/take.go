@@ -247,6 +247,7 @@ type outcome struct {
 	err      error
 	panicked bool          // err comes from a panic or Goexit
 	wait     time.Duration // the back-off, if it was reported; else 0
+	hastened bool          // wait is the rest of an earlier back-off, which may be over since
 	least    time.Duration // what a server asked for with err; else 0
 }
 
@@ -331,7 +332,7 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
 	k.failures++
 	k.err = o.err
-	if k.failures == 1 || k.backoffEnd <= now() {
+	if k.failures == 1 || !o.hastened && k.backoffEnd <= now() {
 		if o.wait == 0 {
 			o.wait = max(c.backoff.delay(int(k.failures)), o.least)
 		}
