@@ -165,7 +165,7 @@ func (s *Reflectors[T]) startLocked(r *running, one *part) {
 	r.reflectors.Go(func() {
 		select {
 		case <-one.Synced():
-		case <-ctx.Done(): // both may have happened
+		case <-ended: // not ctx, because the reflector may still store its first list; both may have happened
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -229,7 +229,7 @@ func (s *Reflectors[T]) Changed(seen reflector.State) <-chan struct{} {
 	changed := s.changed.Next()
 	now := s.State()
 	now.ResourceVersion, now.LastContact = seen.ResourceVersion, seen.LastContact // they change all the time
-	if now != seen { // errors in a State are pointers, so that this does not panic
+	if now != seen {                                                              // errors in a State are pointers, so that this does not panic
 		return lifecycle.Closed()
 	}
 	return changed

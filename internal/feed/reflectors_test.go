@@ -134,6 +134,25 @@ func TestGroupIsSyncedAlthoughItsLastPartEndsAtOnce(t *testing.T) {
 	}
 }
 
+func TestGroupWhoseLastPartIsFilledAsItEndsIsSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := store.New(store.ObjectKey[*corev1.Pod])
+		all := NewReflectors(Target[*corev1.Pod]{Name: "test", Cache: cache, Partition: func(s store.Scope) (store.Store[*corev1.Pod], error) { return cache.Partition(s) }})
+		last := &scripted{synced: make(chan struct{}), leave: make(chan struct{})}
+		require.NoError(t, all.Add(store.Scope{Namespace: "a"}, func(store.Store[*corev1.Pod]) Feed { return last }))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- all.Run(ctx) }()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(last.synced) // it was in the middle of the list
+		close(last.leave)
+		require.NoError(t, <-ended)
+		assert.True(t, lifecycle.IsClosed(all.Synced()))
+	})
+}
+
 // told is a feed that says itself when its state has changed.
 type told struct {
 	still
