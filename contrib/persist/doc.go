@@ -60,7 +60,7 @@
 //     error hook and [State].Lasting report the failure. Run writes the missing changes as soon as
 //     it can; without Run, Flush or Close does. The store cannot write a file that was deleted or
 //     replaced: the next transaction finds out ([ErrReplaced]).
-//   - persist-P6: The store writes no Secret to a file unless AllowSecrets says so.
+//   - persist-P6: The store writes no Secret to a file unless AllowSecrets says so: see Secrets below.
 //   - persist-P7: Only Run works in the background.
 //   - persist-P8: An object that cannot be encoded does not stop the others: the error handler and
 //     [State].Unencoded report it. The file has the last state that could be encoded, or none. Until
@@ -119,12 +119,12 @@
 //
 // # Secrets
 //
-// Without AllowSecrets, Open rejects *corev1.Secret, and a Resource that names secrets, with
-// [ErrSecret]. A store of a type without a fixed kind, such as unstructured.Unstructured, rejects
-// each object of kind Secret. The items of a list have no kind, and metadata has only the kind
-// PartialObjectMetadata. Without a Resource, the store rejects both with [ErrKindUnknown]; with a
-// Resource, it trusts the Resource. The store cannot recognise the result of a Transform of a
-// Secret.
+// Without AllowSecrets, Open rejects *corev1.Secret, a type with Secrets in its fields, and a Resource
+// that names secrets, with [ErrSecret]. A store of a type without a fixed kind, such as
+// unstructured.Unstructured, rejects each object of kind Secret. The items of a list have no kind, and
+// metadata has only the kind PartialObjectMetadata. Without a Resource, the store rejects both with
+// [ErrKindUnknown]; with a Resource, it trusts the Resource. The store cannot recognise the result of a
+// Transform of a Secret, nor a Secret in a field of an object without a Go type or in an interface.
 //
 // # Concurrency
 //

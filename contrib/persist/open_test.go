@@ -382,3 +382,15 @@ func TestOneOfThoseThatOpenAFileAtOnceHasIt(t *testing.T) {
 		require.NoError(t, won[0].Close())
 	}
 }
+
+func TestOpenWithoutAKeyFuncPanicsBeforeItOpens(t *testing.T) {
+	path := fresh(t)
+	for range 2 {
+		require.PanicsWithValue(t, "persist: Open needs a KeyFunc, such as store.ObjectKey", func() {
+			_, _ = Open(path, nil, Options[*object]{})
+		})
+	}
+	s, err := Open(path, store.ObjectKey[*object], Options[*object]{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}

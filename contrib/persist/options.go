@@ -6,8 +6,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/masking"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -116,13 +118,12 @@ func nameOf(t reflect.Type) string {
 	return t.String()
 }
 
-// isSecretType reports whether a type is a Secret, a pointer to one, or a generic type with Secrets
-// as an argument, such as the metadata of Secrets. It compares names, so that this package does not
-// import k8s.io/api/core/v1.
-func isSecretType(t reflect.Type) bool {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+// isSecretType reports whether a type is or holds a Secret, or is a generic type with Secrets as an
+// argument, such as the metadata of Secrets.
+func isSecretType(t reflect.Type) bool { return masking.Holds(t, isSecret) }
+
+// isSecret compares names, so that this package does not import k8s.io/api/core/v1.
+func isSecret(t reflect.Type) bool {
 	const core = "k8s.io/api/core/v1"
 	for _, name := range []string{"Secret", "SecretList"} {
 		if t.PkgPath() == core && t.Name() == name || strings.Contains(t.Name(), "["+core+"."+name+"]") {
@@ -132,16 +133,27 @@ func isSecretType(t reflect.Type) bool {
 	return false
 }
 
+// secretTypes remembers isSecretType for the objects of one store.
+type secretTypes struct{ known sync.Map } // of bool by reflect.Type
+
+func (s *secretTypes) has(t reflect.Type) bool {
+	is, ok := s.known.Load(t)
+	if !ok {
+		is, _ = s.known.LoadOrStore(t, isSecretType(t))
+	}
+	return is.(bool)
+}
+
 // withoutSecrets rejects Secrets. Without the name of a resource, it also rejects objects that may
 // be Secrets.
 func withoutSecrets[T any](keyOf store.KeyFunc[T], resource string) store.KeyFunc[T] {
-	dynamic := reflect.TypeFor[T]().Kind() == reflect.Interface
+	dynamic, types := reflect.TypeFor[T]().Kind() == reflect.Interface, new(secretTypes)
 	return func(object T) (store.Key, error) {
 		key, err := keyOf(object)
 		if err != nil {
 			return key, err
 		}
-		if dynamic && isSecretType(reflect.TypeOf(object)) {
+		if dynamic && types.has(reflect.TypeOf(object)) {
 			return key, fmt.Errorf("%q: %w", key, ErrSecret)
 		}
 		// Objects without a Go type of their own have a kind. So does metadata, whose annotations

@@ -18,9 +18,25 @@ import (
 
 type secretMetadata[K any] struct{ *metav1.PartialObjectMetadata }
 
+// bundle has Secrets in its fields.
+type bundle struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Parts             map[string][]*part `json:"parts"`
+}
+
+type part struct {
+	Whole   *bundle         `json:"whole,omitempty"`
+	Secrets []corev1.Secret `json:"secrets"`
+}
+
+func (b *bundle) DeepCopyObject() runtime.Object { return b }
+
 func TestSecretsAreRefused(t *testing.T) {
 	path := fresh(t)
-	_, err := Open(path, store.ObjectKey[*corev1.Secret], Options[*corev1.Secret]{})
+	_, err := Open(path, store.ObjectKey[*bundle], Options[*bundle]{})
+	require.ErrorIs(t, err, ErrSecret)
+	_, err = Open(path, store.ObjectKey[*corev1.Secret], Options[*corev1.Secret]{})
 	require.ErrorIs(t, err, ErrSecret)
 	_, err = Open(path, store.ObjectKey[secretMetadata[corev1.Secret]], Options[secretMetadata[corev1.Secret]]{})
 	require.ErrorIs(t, err, ErrSecret)
@@ -61,6 +77,8 @@ func TestSecretsWithoutATypeAreRejectedOneByOne(t *testing.T) {
 	require.NoError(t, err)
 	defer mixed.Close()
 	require.ErrorIs(t, mixed.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), ErrSecret)
+	require.ErrorIs(t, mixed.Add(&bundle{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), ErrSecret)
+	require.NoError(t, mixed.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "refers"}}))
 	require.NoError(t, mixed.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}}))
 	partial := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	require.ErrorIs(t, mixed.Add(partial), ErrSecret)

@@ -51,7 +51,8 @@ var (
 )
 
 // Open opens a file, or creates it, and returns a store with the objects in it. They are stale
-// until the reflector that writes to the store reaches the server. keyOf is as for [store.New].
+// until the reflector that writes to the store reaches the server. keyOf is as for [store.New]:
+// Open panics without one.
 //
 // The file belongs to one store at a time. Open creates it with the permissions 0600, and its
 // directory with 0700. If the file is damaged, locked, or has other content, Open returns a
@@ -60,15 +61,16 @@ var (
 // The store writes nothing until [Store.Run], [Store.Flush] or [Store.Close] is called, or until
 // there are too many unwritten changes: see [Options]. Close the store when you no longer need it.
 func Open[T any](path string, keyOf store.KeyFunc[T], options Options[T]) (*Store[T], error) {
+	if keyOf == nil { // store.New would panic while the file is locked
+		panic("persist: Open needs a KeyFunc, such as store.ObjectKey")
+	}
 	options, err := options.withDefaults()
 	if err != nil {
 		return nil, &FileError{path, err}
 	}
-	if keyOf != nil {
-		keyOf = withShortKeys(keyOf)
-		if !options.AllowSecrets {
-			keyOf = withoutSecrets(keyOf, options.Resource)
-		}
+	keyOf = withShortKeys(keyOf)
+	if !options.AllowSecrets {
+		keyOf = withoutSecrets(keyOf, options.Resource)
 	}
 	file, l, err := load(path, options, keyOf)
 	if err != nil {

@@ -25,9 +25,15 @@ func reachOf(t reflect.Type) reach {
 	if known, ok := reaches.Load(t); ok {
 		return known.(reach)
 	}
-	found := walkType(t, true, map[place]bool{})
+	found := walkType(t, true, isSecretType, map[place]bool{})
 	reaches.Store(t, found)
 	return found
+}
+
+// Holds reports whether a type has a struct in it, at any depth, for which is returns true. It does not
+// see what is in an interface.
+func Holds(t reflect.Type, is func(reflect.Type) bool) bool {
+	return walkType(t, false, is, map[place]bool{}) == always
 }
 
 // place is a type in a walk. shown is true if values there can be read, because all fields on the way are
@@ -38,25 +44,25 @@ type place struct {
 }
 
 // walkType also enters unexported fields, because a method MarshalJSON may show them.
-func walkType(t reflect.Type, shown bool, seen map[place]bool) (found reach) {
+func walkType(t reflect.Type, shown bool, is func(reflect.Type) bool, seen map[place]bool) (found reach) {
 	if seen[place{t, shown}] {
 		return never
 	}
 	seen[place{t, shown}] = true
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return walkType(t.Elem(), shown, seen)
+		return walkType(t.Elem(), shown, is, seen)
 	case reflect.Interface:
 		if shown {
 			return sometimes
 		}
 	case reflect.Struct:
-		if isSecretType(t) {
+		if is(t) {
 			return always
 		}
 		for i := range t.NumField() {
 			field := t.Field(i)
-			found = max(found, walkType(field.Type, shown && isShown(field), seen))
+			found = max(found, walkType(field.Type, shown && isShown(field), is, seen))
 		}
 	}
 	return found
