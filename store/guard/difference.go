@@ -8,15 +8,18 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/kubereflector/kubereflector/internal/masking"
 )
 
 // absent stands for a value that does not exist.
 const absent = "absent"
 
-// firstDifference returns the path to the first field, by name, that differs between two encoded
-// objects, and both values.
-func firstDifference(was, is []byte) (path, before, after string) {
+// firstDifference returns the path to the first field, by name, that differs between two encoded forms
+// of an object, and both values. Values of Secrets are replaced, because errors go to logs.
+func firstDifference(object any, was, is []byte) (path, before, after string) {
 	a, b := decode(was), decode(is)
+	hideSecrets(object, a, b)
 	path, before, after, found := differ("", a, b)
 	if !found {
 		return "the order of its fields", "another", "this one"
@@ -25,6 +28,22 @@ func firstDifference(was, is []byte) (path, before, after string) {
 		path = "the object"
 	}
 	return path, before, after
+}
+
+// hideSecrets gives equal names to equal values of Secrets, and different ones to others.
+func hideSecrets(object any, trees ...any) {
+	names := map[any]string{}
+	mask := masking.Mask{Instead: func(value any) any {
+		if names[value] == "" {
+			names[value] = fmt.Sprintf("hidden value %d", len(names)+1)
+		}
+		return names[value]
+	}}
+	for _, tree := range trees {
+		if fields, ok := tree.(map[string]any); ok {
+			mask.Value(fields, object)
+		}
+	}
 }
 
 func decode(encoded []byte) (value any) {

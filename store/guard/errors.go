@@ -16,7 +16,7 @@ type MutationError struct {
 	// Path leads to the first field, by name, that differs, such as spec.containers[0].image.
 	Path string
 	// Was and Is are the JSON of that field before and after; "absent" if it does not exist. Long
-	// values are cut.
+	// values are cut, and those of Secrets are hidden.
 	Was, Is string
 	// Suspects are the subscribers that used the object since the last comparison without a
 	// difference, in no order. If there is only one, it changed the object, or code that read the

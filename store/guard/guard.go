@@ -86,6 +86,7 @@ func (g *Guard[T]) Report() { g.report(g.check()) }
 func (g *Guard[T]) Stop() error {
 	g.stop()
 	err := g.Check()
+	g.to.remove(g)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	clear(g.states)
@@ -205,9 +206,9 @@ func (g *Guard[T]) verifyLocked(s *state[T]) error {
 	e := suspicion(s.since, s.earlier)
 	e.Guard, e.Key = g.name, s.key
 	if err != nil {
-		e.Path, e.Was, e.Is = "the object", "encodable", err.Error()
+		e.Path, e.Was, e.Is = "the object", "encodable", fmt.Sprint(err) // its method Error may panic
 	} else {
-		e.Path, e.Was, e.Is = firstDifference(s.encoded, is)
+		e.Path, e.Was, e.Is = firstDifference(s.object, s.encoded, is)
 	}
 	s.encoded = is // so that the guard reports only new changes next time
 	return e

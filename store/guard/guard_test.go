@@ -259,3 +259,59 @@ func TestReportTellsOfEachChange(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestNothingIsReportedAfterTheTest(t *testing.T) {
+	d := &double{}
+	cache := store.New(store.ObjectKey[*corev1.Pod])
+	g := Watch("pods", cache, Fail(d))
+	require.NoError(t, cache.Add(pod("1")))
+	for _, end := range d.ends {
+		end()
+	}
+	held(t, cache).Spec.NodeName = "a"
+	require.NoError(t, cache.Update(pod("2"))) // an informer that nothing waits for
+	assert.Empty(t, d.errors, "the testing package ends the process for it")
+	require.NoError(t, g.Check())
+}
+
+func TestReporterForgetsAGuardThatIsStopped(t *testing.T) {
+	cache := store.New(store.ObjectKey[*corev1.Pod])
+	r := Report(func(error) {})
+	first, second := Watch("first", cache, r), Watch("second", cache, r)
+	require.NoError(t, first.Stop())
+	require.Len(t, r.guards, 1)
+	assert.Same(t, second, r.guards[0])
+	require.NoError(t, second.Stop())
+	require.NoError(t, second.Stop())
+	assert.Empty(t, r.guards)
+}
+
+func TestSecretValuesAreNotShown(t *testing.T) {
+	cache := store.New(store.ObjectKey[*corev1.Secret])
+	g := Watch("secrets", cache, Report(func(error) {}))
+	require.NoError(t, cache.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Data: map[string][]byte{"p": []byte("hunter2")}}))
+	secret, _ := cache.Get(key)
+	for _, change := range []struct {
+		path   string
+		change func()
+	}{
+		{"data.p", func() { secret.Data["p"] = []byte("hunter3") }},
+		{"data.p", func() { secret.Data["p"] = []byte{} }},
+		{"data.q", func() { secret.Data["q"] = []byte("hunter2") }},
+		{"data", func() { secret.Data = nil }},
+		{"metadata.name", func() { secret.Name = "other" }},
+	} {
+		change.change()
+		e := mutationOf(t, g)
+		assert.Equal(t, change.path, e.Path)
+		assert.NotContains(t, e.Error(), "aHVudGVy")
+		assert.NotEqual(t, e.Was, e.Is)
+	}
+}
+
+func mutationOf(t *testing.T, g *Guard[*corev1.Secret]) *MutationError {
+	t.Helper()
+	e, ok := errors.AsType[*MutationError](g.Check())
+	require.True(t, ok)
+	return e
+}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -27,13 +28,25 @@ type TB interface {
 	Cleanup(func())
 }
 
-// Fail returns a Reporter that fails a test for each error. It checks all guards when the test
-// ends.
+// Fail returns a Reporter that fails a test for each error. It checks all guards when the test ends, and
+// reports nothing after that, because package testing ends the process for an error of a completed test.
 func Fail(t TB) *Reporter {
 	t.Helper()
-	r := Report(func(err error) { t.Errorf("%v", err) })
+	var mu sync.Mutex // held during Errorf, so that the test does not end meanwhile
+	ended := false
+	r := Report(func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			t.Errorf("%v", err)
+		}
+	})
 	t.Cleanup(func() {
-		if err := r.Check(); err != nil {
+		err := r.Check()
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		if err != nil {
 			t.Errorf("%v", err)
 		}
 	})
@@ -44,6 +57,13 @@ func (r *Reporter) add(g interface{ Check() error }) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.guards = append(r.guards, g)
+}
+
+func (r *Reporter) remove(g interface{ Check() error }) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// A copy, because Check reads the guards without the lock.
+	r.guards = slices.DeleteFunc(slices.Clone(r.guards), func(other interface{ Check() error }) bool { return other == g })
 }
 
 // Check checks all guards: see [Guard.Check].
