@@ -180,6 +180,17 @@ func (b *replaceBatch[T]) removeMissing(tx *txn[T]) {
 			tx.stageRemoval(mutation[T]{key: key})
 		}
 	}
+	absent := make([]Key, 0, len(b.cache.absent))
+	for key := range b.cache.absent {
+		at := sort.Search(len(b.writes), func(n int) bool { return b.writes[n].key.Compare(key) >= 0 })
+		if (scope == nil || scope.Contains(key)) && (at == len(b.writes) || b.writes[at].key != key) {
+			absent = append(absent, key)
+		}
+	}
+	sortKeys(absent)
+	for _, key := range absent { // followers do not know yet that they are deleted
+		tx.stageRemoval(mutation[T]{key: key})
+	}
 }
 
 // Discard takes the lock only if there are writes to release.

@@ -25,6 +25,8 @@ type Cache[T any] struct {
 	followers []*registration[T]
 	budget    *Budget[T] // nil for none
 	scratch   scratch[T]
+	// absent has the states that WriteUnannounced deleted, because followers still know them; nil for none.
+	absent map[Key]*entry[T]
 
 	// trees protects the trees: entries, epoch, indexes and their postings, and also the hash of each
 	// entry. A commit holds it until its state is visible, and changes the table under it, so Has reads

@@ -109,7 +109,7 @@ func (p *Partition[T]) Scope() Scope { return p.scope }
 // partition. A caller may write objects that belong to no partition to the cache one by one.
 //
 // A cache with partitions has no resource version. When all are dropped, the next Replace gives it
-// one. The cache is synced when each partition had its first Replace or was dropped. It stays
+// one. The cache is synced when each of its partitions, at least one, had its first Replace. It stays
 // synced when a caller adds partitions later.
 func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	c.writer.Lock()

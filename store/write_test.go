@@ -609,3 +609,44 @@ func TestWriteThatRepeatsAnUnannouncedOneIsAnnounced(t *testing.T) {
 	assert.ErrorIs(t, batch.Commit("3"), ErrNotHeld, "what a list keeps is not what is held")
 	assert.Equal(t, []string{"Modification b 2->2", "Deletion b 2"}, rec.changes(), "an unannounced write of what followers know, as of d, leaves nothing to announce")
 }
+
+func TestDeletionThatRepeatsAnUnannouncedOneIsAnnounced(t *testing.T) {
+	all := []*corev1.Pod{pod("", "a", "u1", "1"), pod("", "b", "u2", "1"), pod("", "c", "u3", "1"), pod("", "d", "u4", "1")}
+	gone := func(names ...string) (writes []Write[*corev1.Pod]) {
+		for _, name := range names {
+			writes = append(writes, Write[*corev1.Pod]{Type: Deletion, Key: Key{Name: name}})
+		}
+		return writes
+	}
+	begin := func() (*Cache[*corev1.Pod], *recorder) {
+		c := newPods()
+		require.NoError(t, c.Replace(all, "1"))
+		return c, follow(c)
+	}
+
+	c, rec := begin()
+	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, gone("a", "b", "c", "none")...))
+	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, gone("a")...))
+	assert.Empty(t, rec.commits)
+	require.NoError(t, c.Delete(pod("", "a", "u1", "5")))
+	require.NoError(t, c.DeleteKey(Key{Name: "b"}))
+	require.NoError(t, c.DeleteKey(Key{Name: "b"}))
+	require.NoError(t, c.DeleteKey(Key{Name: "none"}))
+	require.NoError(t, c.Add(pod("", "c", "u3", "6")))
+	require.NoError(t, c.DeleteKey(Key{Name: "c"}))
+	assert.Equal(t, []string{"Deletion a 5", "Deletion b 1", "Addition c 6", "Deletion c 6"}, rec.changes())
+	assert.Same(t, all[0], rec.all[0].Prior)
+	assert.True(t, rec.all[0].FinalStateKnown)
+	assert.False(t, rec.all[1].FinalStateKnown)
+	checkCache(t, c)
+
+	c, rec = begin()
+	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, gone("d", "a", "c", "b")...))
+	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, Write[*corev1.Pod]{Type: Addition, Object: all[1]}))
+	require.NoError(t, c.Replace(all[2:3], "7"))
+	assert.Equal(t, []string{"Deletion b 1", "Deletion a 1", "Deletion d 1", "Addition c 1"}, rec.changes())
+	require.NoError(t, c.Replace(nil, "8"))
+	require.NoError(t, c.DeleteKey(Key{Name: "a"}))
+	assert.Equal(t, []string{"Deletion b 1", "Deletion a 1", "Deletion d 1", "Addition c 1", "Deletion c 1"}, rec.changes(), "once")
+	checkCache(t, c)
+}
