@@ -199,7 +199,7 @@ var _ Runnable = (*Informer[any])(nil)
 // NewFed calls makeFeed once. If there is no backing, key is the KeyFunc of the cache.
 func NewFed[T any](backing Backing[T], key store.KeyFunc[T], makeFeed func(feed.Target[T]) feed.Group, opts ...Option) *Informer[T] {
 	var i *Informer[T]
-	if backing != nil {
+	if !isNil(backing) {
 		i = newStored(backing, opts)
 	} else {
 		i = newInformer(store.New(key), opts)
@@ -238,12 +238,18 @@ type Backing[T any] interface {
 // it after the reflector has ended. The informer uses the KeyFunc of the store. A store serves one
 // informer at a time. A nil store is an error of Run.
 func NewStored[T reflector.Object, L any](client reflector.Client[T, L], backing Backing[T], opts ...Option) *Informer[T] {
-	if backing == nil {
+	if isNil(backing) {
 		i := newInformer(store.New(store.ObjectKey[T]), opts)
 		i.into = nil // an error of the reflector
 		return newReflecting(i, client)
 	}
 	return newReflecting(newStored(backing, opts), client)
+}
+
+// isNil reports whether a backing is nil or a nil pointer.
+func isNil[T any](backing Backing[T]) bool {
+	v := reflect.ValueOf(backing)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 func newStored[T any](backing Backing[T], opts []Option) *Informer[T] {

@@ -283,6 +283,9 @@ func TestFeedOfYourOwn(t *testing.T) {
 func TestNilStoreIsAnErrorOfRun(t *testing.T) {
 	i := NewStored(clientOf(t, reflectortest.Start(t)).CoreV1().Pods("default"), nil)
 	assert.ErrorIs(t, i.Run(t.Context()), reflector.ErrNoStore)
+	var none *testBacking // as of an Open that failed
+	i = NewStored(clientOf(t, reflectortest.Start(t)).CoreV1().Pods("default"), none)
+	assert.ErrorIs(t, i.Run(t.Context()), reflector.ErrNoStore)
 }
 
 // State, log and error handler report a rejected object, and the cache stores it when
