@@ -24,7 +24,8 @@ type flight[T any] struct {
 	// again. Its object is only for the callers that wait already. Guarded by Objects.mu.
 	outdated bool
 	done     chan struct{}
-	object   T     // set before done is closed, as is err
+	object   T     // set before done is closed, as are size and err
+	size     int64 // of object, if there is a limit of bytes
 	err      error // a *FetchError, or the error of the client
 }
 
@@ -71,7 +72,7 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own
 			f.err = errAbandoned // unless the client returns
 			defer o.land(key, f)
 			defer context.AfterFunc(o.closing, f.cancel)()
-			f.object, f.err = o.ask(flying, key)
+			f.object, f.size, f.err = o.ask(flying, key)
 		})
 	}
 	f.waiting++
@@ -96,10 +97,6 @@ func (o *Objects[T]) forgetLocked(key store.Key, f *flight[T]) {
 
 // land stores the object and wakes the waiting callers.
 func (o *Objects[T]) land(key store.Key, f *flight[T]) {
-	var size int64
-	if f.err == nil && o.limits.bytes > 0 {
-		size = memsize.Of(f.object)
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.forgetLocked(key, f)
@@ -107,14 +104,14 @@ func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 		o.raise(key, f.object)
 	}
 	if f.err == nil && !o.closed && !f.outdated && o.current(key, f.object) == nil {
-		o.recent.put(key, f.object, size)
+		o.recent.put(key, f.object, f.size)
 	}
 	close(f.done)
 }
 
-// ask calls the client. A panic of the client must not end the process: it would not if the caller
-// called the client directly.
-func (o *Objects[T]) ask(ctx context.Context, key store.Key) (object T, err error) {
+// ask calls the client. A panic of the client, or of a method of the object, must not end the process: it
+// would not if the caller called the client directly.
+func (o *Objects[T]) ask(ctx context.Context, key store.Key) (object T, size int64, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
@@ -122,13 +119,20 @@ func (o *Objects[T]) ask(ctx context.Context, key store.Key) (object T, err erro
 	}()
 	client := o.clients(key.Namespace)
 	if isNil(client) {
-		return object, ErrNoClient
+		return object, 0, ErrNoClient
 	}
 	object, err = client.Get(ctx, key.Name, metav1.GetOptions{})
 	if err == nil && isNil(object) {
 		err = fmt.Errorf("%w: the client returned nil", store.ErrBadKey)
 	}
-	return object, err
+	if err != nil {
+		return object, 0, err
+	}
+	versionOf(object) // panics if a later call would
+	if o.limits.bytes > 0 {
+		size = max(memsize.Of(object), 0)
+	}
+	return object, size, nil
 }
 
 // recent keeps the most recently used objects, within limits. It is not safe for concurrent use.

@@ -467,6 +467,53 @@ func TestFailuresOfTheClient(t *testing.T) {
 	}
 }
 
+// sized is an object that says its size.
+type sized struct {
+	*object
+	size func() int64
+}
+
+func (s *sized) MemorySize() int64 { return s.size() }
+
+type sizedClient func() *sized
+
+func (c sizedClient) Get(context.Context, string, metav1.GetOptions) (*sized, error) { return c(), nil }
+
+func TestMethodsThatPanicFailTheRequest(t *testing.T) {
+	for name, of := range map[string]*sized{
+		"its size":    {at("u", "5"), func() int64 { panic("no size") }},
+		"its version": {nil, func() int64 { return 1 }},
+	} {
+		cache := store.New(store.ObjectKey[*object])
+		require.NoError(t, cache.Replace([]*object{at("u", "5")}, "1000"))
+		o, err := New(Cluster(sizedClient(func() *sized { return of })), &cache.View, WithMaxBytes(100))
+		require.NoError(t, err)
+		_, err = o.Get(t.Context(), aKey)
+		assert.ErrorIs(t, err, store.ErrPanic, name)
+		o.Close()
+	}
+}
+
+func TestNegativeSizesMakeNoRoom(t *testing.T) {
+	cache := store.New(store.ObjectKey[*object])
+	names := []string{"a", "b", "c"}
+	require.NoError(t, cache.Replace([]*object{storetest.New("ns", "a", "u", "5"), storetest.New("ns", "b", "u", "5"), storetest.New("ns", "c", "u", "5")}, "1000"))
+	sizes := map[string]int64{"a": -1000, "b": 60, "c": 60}
+	name := ""
+	o, err := New(Cluster(sizedClient(func() *sized {
+		size := sizes[name]
+		return &sized{storetest.New("ns", name, "u", "5"), func() int64 { return size }}
+	})), &cache.View, WithMaxBytes(100))
+	require.NoError(t, err)
+	defer o.Close()
+	for _, name = range names {
+		_, err := o.Get(t.Context(), store.Key{Namespace: "ns", Name: name})
+		require.NoError(t, err)
+	}
+	_, ok := o.Cached(store.Key{Namespace: "ns", Name: "b"})
+	assert.False(t, ok)
+}
+
 func TestClose(t *testing.T) {
 	o, cache := on(t, always(at("u", "5")), []*object{at("u", "5")})
 	_, err := o.Get(t.Context(), aKey)
