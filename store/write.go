@@ -83,8 +83,9 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 // WriteUnannounced makes writes in one commit that only readers see: no follower gets it, so there is no
 // event, and no version moves. The next write of a key, or the next list, replaces what it has
 // written, and followers get the change even if the content is the same: they do not know it yet. The
-// change has the unannounced object as Prior. If a key stays deleted, they get the deletion then. It is for the informers of package clientgo, to whose
-// caches tests write beside a reflector. Others cannot name its argument.
+// change has the unannounced object as Prior. If a key stays deleted, they get the deletion then. It is for
+// the informers of package clientgo, to whose caches tests write beside a reflector. Others cannot name its
+// argument.
 func (c *Cache[T]) WriteUnannounced(_ unannounced.Writer, writes ...Write[T]) error {
 	c.writer.Lock()
 	defer c.writer.Unlock()
@@ -333,7 +334,8 @@ func (tx *txn[T]) stage(w *identified[T]) error {
 	into, held := c.table.find(w.key)
 	switch {
 	case w.action == deleteObject:
-		if held != nil || len(tx.mutations) > 0 { // an earlier mutation may have stored an object
+		// An earlier mutation may have stored an object, and followers may not know yet that it is gone.
+		if held != nil || len(tx.mutations) > 0 || c.absent[w.key] != nil {
 			tx.stageRemoval(mutation[T]{key: w.key, final: w.entry})
 		}
 	case w.action == keepHeld:
