@@ -154,11 +154,11 @@
 //
 // If a [client.Resource] cannot decode an object, the store lacks that object, and the error is a
 // [*answer.DecodeError]. It names the field that does not fit. A panic in one of T's own methods is
-// a DecodeError as well. A generated client decodes whole lists, so one bad object fails the whole
-// list.
+// a DecodeError as well, and names the method. A generated client decodes whole lists, so one bad object
+// fails the whole list, and client-go's error may quote its values.
 //
 // A failed request of a [client.Resource] is an [*answer.ResponseError] with the request, the status
-// code and the content type. Error texts have at most 1 KiB and quote no value of an object. Errors
+// code and the content type. Its texts have at most 1 KiB and quote no value of an object. Errors
 // for rejected objects are combined, and after the first ten the reflector reports them at most
 // once a second. A [client.Resource] refuses a redirect to another host or scheme
 // ([answer.RedirectError]). The reflector resumes a watch whose connection broke. It relists after

@@ -2,6 +2,7 @@ package reflector_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -254,7 +255,11 @@ func TestPanicOfAMethodOfTIsThatOfOneObject(t *testing.T) {
 		require.Len(t, errs, 2)
 		for _, err := range errs {
 			assert.ErrorIs(t, err, store.ErrPanic)
-			assert.ErrorContains(t, err, "no red, please")
+			assert.ErrorContains(t, err, "(*Fussy).UnmarshalJSON (flood_test.go:")
+			assert.NotContains(t, err.Error(), "no red, please", "the value of a panic may be one of the object")
+			decoding, ok := errors.AsType[*answer.DecodeError](err)
+			require.True(t, ok)
+			assert.ErrorContains(t, decoding.Err, "no red, please")
 		}
 	})
 }

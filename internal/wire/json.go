@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -326,7 +327,7 @@ func (c *jsonItems) takeMember(v []byte) error {
 		}
 	}
 	if err != nil {
-		return malformed("the list's member %q: %v", c.name, err)
+		return malformed("the list's member %q: %s", c.name, discreet.Text(err))
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+
+	"github.com/kubereflector/kubereflector/internal/discreet"
 )
 
 // magic is the prefix of a Kubernetes protobuf message with an envelope.
@@ -295,7 +297,7 @@ func (c *protobufItems) take(f Field) (Frame, bool, error) {
 	switch {
 	case f.Number == 1 && f.Type == bytesType:
 		if err := c.meta.ListMeta.Unmarshal(f.Value); err != nil {
-			return Frame{}, false, malformed("the list's metadata: %v", err)
+			return Frame{}, false, malformed("the list's metadata: %s", discreet.Text(err))
 		}
 	case f.Number == 2 && f.Type == bytesType:
 		return Frame{Object: f.Value}, true, c.meta.notList()

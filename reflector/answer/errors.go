@@ -1,15 +1,13 @@
 package answer
 
 import (
-	gojson "encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/kubereflector/kubereflector/internal/cut"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -46,36 +44,14 @@ type DecodeError struct {
 	// Field is the place in the object, as a JSON pointer such as "/spec/size". It is empty if the
 	// place is unknown.
 	Field string
-	// Err is the cause. It is a [store.ErrPanic] with the stack if a method of T panicked.
+	// Err is the cause. It is a [store.ErrPanic] with the stack if a method of T panicked. Its text may
+	// quote values of the object.
 	Err error
 }
 
 // Error names the resource, the object, the type and the cause. It quotes no value of the object.
 func (e *DecodeError) Error() string {
-	return "decode " + e.Resource + " " + cut.Text(e.Namespace+"/"+e.Name, cut.MaxName) + " into " + e.Type + ": " + cut.Text(withoutValues(e.Err), cut.MaxMessage)
-}
-
-// withoutValues returns the text of an error without values of the object. The errors of the JSON
-// libraries quote numbers and short strings, and the error of a type's own method may quote more.
-func withoutValues(err error) string {
-	if old, ok := errors.AsType[*gojson.UnmarshalTypeError](err); ok {
-		text := *old
-		text.Value, _, _ = strings.Cut(old.Value, " ") // such as "number 7"
-		return text.Error()
-	}
-	semantic, ok := errors.AsType[*json.SemanticError](err)
-	if !ok {
-		return err.Error()
-	}
-	text := *semantic
-	text.JSONValue = nil
-	switch semantic.Err {
-	case json.ErrUnknownName, strconv.ErrRange, strconv.ErrSyntax:
-		// These errors are constant.
-	default:
-		text.Err = nil
-	}
-	return text.Error()
+	return "decode " + e.Resource + " " + cut.Text(e.Namespace+"/"+e.Name, cut.MaxName) + " into " + e.Type + ": " + cut.Text(discreet.Text(e.Err), cut.MaxMessage)
 }
 
 // Unwrap returns Err.

@@ -45,9 +45,8 @@
 // # Errors
 //
 // Errors of requests name the resource and the key, have at most 1 KiB, and quote no value of an
-// object. Only the text of a panic in T's own methods, or of their errors for a few unusual types,
-// may quote one. apierrors.IsNotFound, IsConflict and similar functions recognize errors of
-// requests.
+// object, unless the server's reason for a refusal does. The cause that errors.Unwrap returns may quote
+// one. apierrors.IsNotFound, IsConflict and similar functions recognize errors of requests.
 //
 // # Reading
 //

@@ -10,9 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -125,6 +127,33 @@ func TestRequestWithoutANamespaceDoesNotFindAnObjectGone(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, apierrors.IsNotFound(namespaces.Delete(t.Context(), "other", metav1.DeleteOptions{})))
 	})
+}
+
+func TestErrorOfALookupQuotesNoValue(t *testing.T) {
+	of := over(t, func(r *http.Request) (*http.Response, error) {
+		return reply(r, http.StatusOK, `{"kind":"Bucket","metadata":{"name":"b","creationTimestamp":"s3"}}`), nil
+	})
+	_, _, err := of.Source().(stream.Lookups).Lookup(t.Context(), store.Key{Namespace: "ns", Name: "b"})
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), "s3")
+	parsing, ok := errors.AsType[*time.ParseError](err)
+	require.True(t, ok, "%v", err)
+	assert.Contains(t, parsing.Error(), "s3", "the cause says what did not fit")
+}
+
+func TestEmptyObjectIsNoList(t *testing.T) {
+	for body, want := range map[string]error{`{}`: client.ErrMalformed, `{"metadata":{}}`: client.ErrMalformed, `{"metadata":{"resourceVersion":"7"}}`: nil, `{"kind":"BucketList"}`: nil, `{"items":[]}`: client.ErrMalformed} {
+		of := over(t, func(r *http.Request) (*http.Response, error) { return reply(r, http.StatusOK, body), nil })
+		list, err := of.List(t.Context(), metav1.ListOptions{})
+		if want == nil {
+			require.NoError(t, err, body)
+			assert.Empty(t, list.Items, body)
+			continue
+		}
+		require.ErrorIs(t, err, want, body)
+		_, ok := errors.AsType[*answer.ResponseError](err)
+		assert.True(t, ok, body)
+	}
 }
 
 // The texts have at most 1 KiB, and nothing of an object. They name the resource and the key.

@@ -264,8 +264,15 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w strea
 		return wire.ListMeta{}, err
 	}
 	defer a.Close()
-	return r.reader().List(a, w)
+	meta, err := r.reader().List(a, w)
+	if err == nil && meta.ResourceVersion == "" && meta.Kind == "" {
+		err = a.Fail(nil, errNoList)
+	}
+	return meta, err
 }
+
+// errNoList means that something else than the server answered: a list without a version has a kind.
+var errNoList = fmt.Errorf("%w: an object without a kind and a resource version is no list", ErrMalformed)
 
 // watch opens a watch.
 func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w stream.Wants[T]) (*stream.Watch[T], error) {

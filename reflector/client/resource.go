@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
@@ -180,8 +181,8 @@ type resourceSource[T stream.Object] struct{ *Resource[T] }
 
 func (s resourceSource[T]) List(ctx context.Context, opts metav1.ListOptions, w stream.Wants[T]) (stream.Page, error) {
 	meta, err := s.Resource.list(ctx, opts, w)
-	if err == nil && meta.ResourceVersion == "" && meta.Kind == "" {
-		err = protocol.NoResourceVersion // the answer of something else, not a list without a version
+	if errors.Is(err, errNoList) {
+		err = protocol.NoResourceVersion
 	}
 	return stream.Page{Version: meta.ResourceVersion, Continue: meta.Continue, Sharded: meta.ShardInfo != nil}, err
 }
@@ -258,7 +259,7 @@ func (s resourceSource[T]) Lookup(ctx context.Context, key store.Key) (types.UID
 	var object metav1.PartialObjectMetadata
 	switch err := json.Unmarshal(data, &object); {
 	case err != nil:
-		return "", false, r.failed("get", namespace, key.Name, a.Fail(nil, err))
+		return "", false, r.failed("get", namespace, key.Name, a.Fail(nil, discreet.Error(err)))
 	case object.Name != key.Name:
 		want, got := cut.Text(key.Name, cut.MaxName), cut.Text(object.Name, cut.MaxName)
 		return "", false, r.failed("get", namespace, key.Name, a.Fail(nil, &MismatchError{What: "name", Want: want, Got: got}))

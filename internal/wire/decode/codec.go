@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,7 +92,7 @@ func (c *Codec[T]) NewDecoder() *Decoder[T] {
 }
 
 // ErrNoProtobuf means that T has no generated Unmarshal method.
-var ErrNoProtobuf = errors.New("type cannot be decoded from protobuf")
+var ErrNoProtobuf = discreet.New("type cannot be decoded from protobuf")
 
 // Decode decodes the object of a [wire.Frame]. It keeps no reference to data and does not change
 // it.

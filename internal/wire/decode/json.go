@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -69,7 +70,7 @@ func (d *jsonDecoder) decode(data []byte, t reflect.Type, report func(error)) (a
 	if report != nil && d.odd {
 		unknown, err := sigsjson.UnmarshalStrict(data, object, sigsjson.DisallowUnknownFields)
 		if err == nil && len(unknown) > 0 {
-			report(unknown[0])
+			report(discreet.New(unknown[0].Error())) // names the field
 		}
 		return object, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 )
 
 // shape has the properties of a type that matter for JSON.
@@ -132,7 +133,7 @@ func isUsual(tag string) bool {
 }
 
 // ErrTooDeep means that an object nests messages deeper than generated methods can follow.
-var ErrTooDeep = fmt.Errorf("more than %d messages are in one another", mostNested)
+var ErrTooDeep = discreet.New(fmt.Sprintf("more than %d messages are in one another", mostNested))
 
 // mostNested is the largest depth of protobuf messages. Generated Unmarshal methods recurse: those
 // of apiextensions' JSONSchemaProps take 1.1 kB of stack a level, so the limit keeps them below 8

@@ -1,11 +1,11 @@
 package stream
 
 import (
-	"errors"
 	"io"
 	"strings"
 	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +30,7 @@ type list[T Object] struct {
 	undecoded atomic.Int32
 }
 
-var errManyUndecoded = errors.New("cannot be decoded, like others of its list before it")
+var errManyUndecoded = discreet.New("cannot be decoded, like others of its list before it")
 
 // List reads a page one object at a time, as the data arrives, and returns its metadata. It does not
 // close the response.

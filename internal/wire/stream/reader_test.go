@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestDecodersOfAnInitialListAreNotKept(t *testing.T) {
@@ -81,8 +82,13 @@ func (*lock) UnmarshalText(text []byte) error {
 // open has a field for which the decoder uses the older JSON library.
 type open struct {
 	metav1.ObjectMeta `json:"metadata"`
-	Any               anything `json:"any"`
-	Short             int8     `json:"short"`
+	Any               anything    `json:"any"`
+	Short             int8        `json:"short"`
+	Code              int         `json:"code,string"`
+	Flag              bool        `json:"flag,string"`
+	Number            json.Number `json:"number"`
+	Opened            metav1.Time `json:"opened"`
+	Lock              lock        `json:"lock"`
 }
 
 type anything any
@@ -94,6 +100,69 @@ func TestDecodeErrorOfTheOlderLibraryQuotesNoValue(t *testing.T) {
 	assert.Equal(t, "number 7733", old.Value)
 	assert.NotContains(t, err.Error(), "7733")
 	assert.Contains(t, err.Error(), "short")
+
+	r, strict := readerOf[*open](t), readerOf[*open](t)
+	strict.Unknown = func(*answer.DecodeError) {}
+	codec, err := decode.For[*open](decode.ReportUnknown(func(error) {}))
+	require.NoError(t, err)
+	strict.NewDecoder = func(func(error)) *decode.Decoder[*open] { return codec.NewDecoder() }
+	for member, value := range map[string]string{"code": `"s3"`, "flag": `"s3"`, "number": `"s3"`, "opened": `"s3"`, "lock": `"s3"`} {
+		for _, r := range []*Reader[*open]{r, strict} {
+			_, _, err := r.Object(&Response{ContentType: "application/json", Body: text(`{"metadata":{"name":"b"},"` + member + `":` + value + `}`)})
+			decoding, ok := errors.AsType[*answer.DecodeError](err)
+			require.True(t, ok, "%s: %v", member, err)
+			assert.NotContains(t, err.Error(), "s3")
+			assert.ErrorContains(t, decoding.Err, "s3", "the cause says what did not fit")
+		}
+	}
+}
+
+func TestDecodeErrorSaysWhatIsWrongWithTheBytes(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"metadata":{"name":"b"},"short":x}`: "invalid character 'x'",
+		`{"metadata":{"name":"b"},"short":`:   "unexpected",
+	} {
+		for _, object := range []func(*Response) error{objectOf(readerOf[*open](t)), objectOf(readerOf[*sealed](t))} {
+			assert.ErrorContains(t, object(&Response{ContentType: "application/json", Body: text(body)}), want)
+		}
+	}
+	err := objectOf(configMapReader(t))(&Response{ContentType: "application/vnd.kubernetes.protobuf", Body: text("\x0a\x7f")})
+	assert.ErrorContains(t, err, "unexpected EOF")
+	err = objectOf(configMapReader(t))(&Response{ContentType: "application/vnd.kubernetes.protobuf", Body: text("\x08\x01")})
+	assert.ErrorContains(t, err, "proto: wrong wireType = 0 for field ObjectMeta")
+	err = objectOf(readerOf[*unstructured.Unstructured](t))(&Response{ContentType: "application/vnd.kubernetes.protobuf", Body: text("\x08\x01")})
+	assert.ErrorContains(t, err, "cannot be decoded from protobuf")
+}
+
+func objectOf[T Object](r *Reader[T]) func(*Response) error {
+	return func(from *Response) error { _, _, err := r.Object(from); return err }
+}
+
+func TestErrorOfTheMetadataOfAListQuotesNoValue(t *testing.T) {
+	for _, body := range []string{`{"kind":"ConfigMapList","metadata":{"resourceVersion":7733}}`, `{"kind":"ConfigMapList","metadata":{"remainingItemCount":773377337733773377337733}}`} {
+		_, err := readList(configMapReader(t), strings.NewReader(body), Wants[*corev1.ConfigMap]{})
+		require.ErrorIs(t, err, wire.ErrMalformed)
+		assert.NotContains(t, err.Error(), "7733")
+	}
+}
+
+// touchy has a method that panics with a value.
+type touchy struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Token             string `json:"token"`
+}
+
+func (t *touchy) GetNamespace() string { panic("bad token " + t.Token) }
+
+func TestDecodeErrorOfAPanicNamesTheMethodAndNoValue(t *testing.T) {
+	_, _, err := readerOf[*touchy](t).Object(&Response{ContentType: "application/json", Body: text(`{"metadata":{"name":"b"},"token":"s3"}`)})
+	decoding, ok := errors.AsType[*answer.DecodeError](err)
+	require.True(t, ok, "%v", err)
+	assert.ErrorIs(t, err, store.ErrPanic)
+	assert.NotContains(t, err.Error(), "s3")
+	assert.ErrorContains(t, err, "(*touchy).GetNamespace")
+	assert.ErrorContains(t, decoding.Err, "bad token s3")
+	assert.ErrorContains(t, decoding.Err, "reader_test.go:", "the stack")
 }
 
 func TestDecodeErrorQuotesNoValue(t *testing.T) {

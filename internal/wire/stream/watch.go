@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/store"
@@ -306,7 +307,7 @@ func (s *Watch[T]) other(format wire.Format, frame *wire.Frame) (_ Item[T], whol
 		version, closing, err := readBookmark(format, frame)
 		switch {
 		case err != nil && version == "" && !closing:
-			return s.fail(frame, errors.Join(wire.ErrMalformed, err)), false
+			return s.fail(frame, errors.Join(wire.ErrMalformed, discreet.Error(err))), false
 		case err != nil: // the version is too long
 			return Item[T]{Kind: Failed, Err: s.response.Fail(nil, err)}, true
 		}
@@ -324,7 +325,7 @@ func (s *Watch[T]) status(format wire.Format, frame *wire.Frame) Item[T] {
 	}
 	var status metav1.Status
 	if err := wire.Unmarshal(format, frame.Object, &status); err != nil {
-		return s.fail(frame, errors.Join(wire.ErrMalformed, err))
+		return s.fail(frame, errors.Join(wire.ErrMalformed, discreet.Error(err)))
 	}
 	kind := status.Kind
 	if format == wire.Protobuf {

@@ -322,6 +322,22 @@ func TestEventsThatAreHeldCostNextToNothing(t *testing.T) {
 }
 
 // Two events may be in one line, which is found out when the first one is decoded.
+func TestErrorOfAnEventThatIsAboutNoObjectQuotesNoValue(t *testing.T) {
+	for _, event := range []string{
+		`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","creationTimestamp":"s3"}}}`,
+		`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","details":{"retryAfterSeconds":773377337733}}}`,
+	} {
+		w := watchBody[*corev1.ConfigMap](t.Context(), t, text(event), false, Wants[*corev1.ConfigMap]{})
+		items, err := w.Next(t.Context(), nil)
+		require.NoError(t, err)
+		require.Len(t, items, 1)
+		require.Equal(t, Failed, items[0].Kind)
+		assert.NotContains(t, items[0].Err.Error(), "s3")
+		assert.NotContains(t, items[0].Err.Error(), "7733")
+		require.NoError(t, w.Close())
+	}
+}
+
 func TestNobodyAsksWhatIsHeldAfterABookmarkThatHidesAnotherEvent(t *testing.T) {
 	line := func(event string) string { return strings.TrimSpace(event) }
 	bookmark := `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}`

@@ -1,0 +1,108 @@
+package discreet
+
+import (
+	gojson "encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	sigsjson "sigs.k8s.io/json"
+)
+
+// Known is an error that has a text without values of objects.
+type Known interface {
+	error
+	Discreet() string
+}
+
+// New returns an error with a text that has no value of an object.
+func New(text string) error { return &plain{text} }
+
+type plain struct{ text string }
+
+func (e *plain) Error() string    { return e.text }
+func (e *plain) Discreet() string { return e.text }
+
+// Error returns an error that wraps err and has the text of [Text].
+func Error(err error) error { return &wrapped{Text(err), err} }
+
+// WithText returns an error that has the text of err, and wraps it. Its text for logs is another one.
+func WithText(text string, err error) error { return &known{err, text} }
+
+type known struct {
+	error
+	text string
+}
+
+func (e *known) Discreet() string { return e.text }
+func (e *known) Unwrap() error    { return e.error }
+
+type wrapped struct {
+	text string
+	err  error
+}
+
+func (e *wrapped) Error() string    { return e.text }
+func (e *wrapped) Discreet() string { return e.text }
+func (e *wrapped) Unwrap() error    { return e.err }
+
+// other is the text of every error that is not known to quote nothing. Such an error comes from a
+// method of the object's type, or from a library that quotes what it could not decode.
+const other = "a value does not fit, or a method of the type refuses it: errors.Unwrap has the cause, which may quote the value"
+
+// Text returns the text of the error of a decoder without values of the object. The errors of the JSON
+// libraries quote numbers and strings, and the error of a type's own method may quote anything. So only
+// texts that are known to quote nothing are passed on.
+func Text(err error) string {
+	if known, ok := errors.AsType[Known](err); ok {
+		return known.Discreet()
+	}
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
+		return withoutValue(semantic)
+	}
+	if old, ok := errors.AsType[*gojson.UnmarshalTypeError](err); ok {
+		text := *old
+		text.Value, _, _ = strings.Cut(old.Value, " ") // such as "number 7"
+		if !slices.Contains(kinds, text.Value) {
+			text.Value = "value" // by a method of the type
+		}
+		return text.Error()
+	}
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return syntactic.Error() // quotes a character or two
+	}
+	if syntactic, _ := sigsjson.SyntaxErrorOffset(err); syntactic {
+		return err.Error() // quotes a character
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return io.ErrUnexpectedEOF.Error()
+	}
+	if text := err.Error(); generated.MatchString(text) {
+		return text
+	}
+	return other
+}
+
+// kinds are how encoding/json names the kinds of values.
+var kinds = []string{"array", "bool", "number", "object", "string"}
+
+func withoutValue(semantic *json.SemanticError) string {
+	text := *semantic
+	text.JSONValue = nil
+	switch semantic.Err {
+	case json.ErrUnknownName, strconv.ErrRange, strconv.ErrSyntax:
+		// These errors are constant.
+	default:
+		text.Err = nil
+	}
+	return text.Error()
+}
+
+// generated matches the errors of generated Unmarshal methods, which have no type. Other packages
+// whose errors begin with "proto:" quote values.
+var generated = regexp.MustCompile(`^proto: (negative length found during unmarshaling|integer overflow|unexpected end of group|illegal wireType \d+|wrong wireType = \d+ for field \w+|\w+: wiretype end group for non-group|\w+: illegal tag -?\d+ \(wire type -?\d+\))$`)

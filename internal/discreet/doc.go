@@ -1,0 +1,3 @@
+// Package discreet has the texts of errors about objects. Such a text may end up in a log, so it must
+// quote no value of an object, which may be a Secret. Names of fields and Go types may be in it.
+package discreet
