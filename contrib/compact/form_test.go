@@ -145,7 +145,7 @@ type crookedText string
 
 func (crookedText) MarshalText() ([]byte, error) { return []byte("written"), nil }
 
-var errCrooked = errors.New("crooked")
+var errCrooked = errors.New("crooked s3")
 
 func (*crookedText) UnmarshalText([]byte) error { return errCrooked }
 
@@ -160,6 +160,7 @@ func TestObjectThatCannotBeDecodedAgainIsRejected(t *testing.T) {
 	assert.Equal(t, store.Key{Namespace: "n", Name: "a"}, failed.Key)
 	assert.ErrorIs(t, err, errCrooked)
 	assert.Contains(t, failed.Error(), `"n/a"`)
+	assert.NotContains(t, err.Error(), "s3", "a method may quote a value of the object")
 	assert.Zero(t, s.Len())
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -204,9 +205,9 @@ type DecodeError struct {
 	Err error
 }
 
-// Error names the object and the cause.
+// Error names the object and the cause. It quotes no value of the object.
 func (e *DecodeError) Error() string {
-	return fmt.Sprintf("decode packed object %q: %v", e.Key, e.Err)
+	return fmt.Sprintf("decode packed object %q: %s", e.Key, discreet.Text(e.Err))
 }
 
 // Unwrap returns Err.

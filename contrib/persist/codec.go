@@ -7,6 +7,7 @@ import (
 	"reflect"
 	goruntime "runtime"
 
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/exactjson"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,7 +45,7 @@ type untypedCodec[T any] struct{ jsonCodec[T] }
 func (untypedCodec[T]) Decode(data []byte) (object T, err error) {
 	var content map[string]any
 	if err := utiljson.Unmarshal(data, &content); err != nil {
-		return object, err
+		return object, discreet.Error(err)
 	}
 	return any(&unstructured.Unstructured{Object: content}).(T), nil
 }
@@ -56,8 +57,10 @@ func (jsonCodec[T]) Name() string { return "json" }
 func (jsonCodec[T]) Encode(object T) ([]byte, error) { return exactjson.Append(nil, object) }
 
 func (jsonCodec[T]) Decode(data []byte) (object T, err error) {
-	err = utiljson.Unmarshal(data, &object)
-	return object, err
+	if err := utiljson.Unmarshal(data, &object); err != nil {
+		return object, discreet.Error(err)
+	}
+	return object, nil
 }
 
 // message is a type of k8s.io/api that has protobuf methods.

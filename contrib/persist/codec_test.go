@@ -80,6 +80,15 @@ func TestCodecsKeepObjects(t *testing.T) {
 	assert.Equal(t, "protobuf", own.Name())
 }
 
+func TestErrorsOfDecodersQuoteNoValue(t *testing.T) {
+	_, err := JSON[*corev1.ConfigMap]().Decode([]byte(`{"metadata":{"creationTimestamp":"s3"}}`))
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), "s3")
+	parsing, ok := errors.AsType[*time.ParseError](err)
+	require.True(t, ok)
+	assert.Contains(t, parsing.Error(), "s3", "the cause says what did not fit")
+}
+
 // picky is JSON, but for objects with a bad payload.
 type picky struct{ Codec[*object] }
 

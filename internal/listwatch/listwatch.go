@@ -74,14 +74,23 @@ func (l lister[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T],
 		list.ResourceVersion = "0" // client-go watches from the empty version, which means the same
 	}
 	// Each object gets memory of its own: else one object would keep a whole page in memory.
-	return list, meta.EachListItemWithAlloc(from, func(item runtime.Object) error {
+	var other error
+	err = meta.EachListItemWithAlloc(from, func(item runtime.Object) error {
 		object, ok := item.(T)
-		if !ok {
-			return fmt.Errorf("ListerWatcher returned a list with a %T, want a %s", item, reflect.TypeFor[T]())
+		switch {
+		case !ok:
+			other = fmt.Errorf("ListerWatcher returned a list with a %T, want a %s", item, reflect.TypeFor[T]())
+		case isNil(object):
+			other = fmt.Errorf("ListerWatcher returned a list with a nil %T", item)
+		default:
+			list.Items = append(list.Items, object)
 		}
-		list.Items = append(list.Items, object)
-		return nil
+		return other
 	})
+	if err != nil && other == nil { // apimachinery's error would print an item
+		other = fmt.Errorf("ListerWatcher returned a %T whose items are no objects", from)
+	}
+	return list, other
 }
 
 // Name returns the name of an informer, for logs.

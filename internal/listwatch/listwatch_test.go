@@ -53,13 +53,36 @@ func TestAnswersThatAreNoListOfObjects(t *testing.T) {
 		"an object":      {&corev1.Pod{}, nil, "ListerWatcher returned a *v1.Pod"},
 		"an error":       {nil, assert.AnError, assert.AnError.Error()},
 		"a list of list": {&corev1.List{Items: []runtime.RawExtension{{Object: &corev1.PodList{}}}}, nil, "a list with a *v1.PodList, want a listwatch.object"},
+		"a nil item":     {&podList{Items: []*corev1.Pod{nil}}, nil, "a list with a nil *v1.Pod"},
+		"no object":      {&secrets{Items: []secret{{"s3"}}}, nil, "a *listwatch.secrets whose items are no objects"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Client[object](answering(test.from, test.err)).List(t.Context(), metav1.ListOptions{})
-			assert.ErrorContains(t, err, test.want)
+			require.ErrorContains(t, err, test.want)
+			assert.NotContains(t, err.Error(), "s3", "the error is logged")
 		})
 	}
 }
+
+// podList is a list as some generators write it.
+type podList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []*corev1.Pod
+}
+
+func (l *podList) DeepCopyObject() runtime.Object { return l }
+
+// secrets is a list of what is no object.
+type secrets struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []secret
+}
+
+type secret struct{ password string }
+
+func (l *secrets) DeepCopyObject() runtime.Object { return l }
 
 func TestNilListerWatcherIsNoClient(t *testing.T) {
 	assert.Nil(t, Client[object](nil))
