@@ -150,7 +150,10 @@ func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w str
 	}
 	if w.Take != nil {
 		// From here on nothing refers to the list, so that a store may keep a smaller form of each object.
-		objects := a.objectsOf(reflect.ValueOf(list).Elem().FieldByIndex(a.items))
+		objects, err := a.objectsOf(reflect.ValueOf(list).Elem().FieldByIndex(a.items))
+		if err != nil {
+			return stream.Page{}, err
+		}
 		var gone T
 		for i, object := range objects {
 			objects[i] = gone
@@ -164,8 +167,8 @@ func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w str
 
 // objectsOf returns the objects of a list. It copies each object that the list holds by value, because
 // a pointer into the slice would keep all objects of the list in memory
-// (kubernetes/kubernetes#111370).
-func (a *adapter[T, L]) objectsOf(items reflect.Value) []T {
+// (kubernetes/kubernetes#111370). In a list of pointers, an item may be nil.
+func (a *adapter[T, L]) objectsOf(items reflect.Value) ([]T, error) {
 	objects := make([]T, items.Len())
 	for i := range objects {
 		item := items.Index(i)
@@ -174,9 +177,13 @@ func (a *adapter[T, L]) objectsOf(items reflect.Value) []T {
 			own.Elem().Set(item)
 			item = own
 		}
-		objects[i] = item.Interface().(T) // newAdapter has checked the type
+		object := item.Interface()
+		if a.pointers && stream.IsNil(object) {
+			return nil, fmt.Errorf("list has a nil %s at %d", reflect.TypeFor[T](), i)
+		}
+		objects[i] = object.(T) // newAdapter has checked the type
 	}
-	return objects
+	return objects, nil
 }
 
 // anyVersion replaces the missing version of a list from a fake client, such as that of a zero

@@ -195,6 +195,18 @@ func TestListsThatHoldPointers(t *testing.T) {
 	items, err := from.items(t)
 	require.NoError(t, err)
 	assert.Same(t, item, items[0])
+	from.list.Items = []*corev1.ConfigMap{item, nil}
+	_, err = from.items(t)
+	assert.ErrorContains(t, err, "nil *v1.ConfigMap")
+	type anything struct {
+		metav1.TypeMeta
+		metav1.ListMeta
+		Items []Object
+	}
+	for _, none := range []Object{nil, (*corev1.ConfigMap)(nil)} {
+		_, err = (&lists[Object, *anything]{list: &anything{Items: []Object{item, none}}}).items(t)
+		assert.ErrorContains(t, err, "nil")
+	}
 	for _, bad := range []error{
 		newAdapter[*corev1.ConfigMap, corev1.ConfigMapList](nil).err,
 		newAdapter[*corev1.ConfigMap, *corev1.ConfigMap](nil).err,
