@@ -89,8 +89,8 @@ func WithReflector(opts ...reflector.Option) Option {
 //
 // It returns an error of reason NotFound if there is no object. Set it if something selects objects
 // without the knowledge of the informer, such as the options of a ListWatch or of an informer of
-// client-go. Gone then asks for every key. The default is the client of the reflector, which needs to
-// be asked only if the reflector has a selector or shards.
+// client-go. Gone then asks for every key. The default is the client of the reflector, which is asked
+// unless the cache is proof: see [reflector.KubernetesResourceReflector.Covers].
 func WithGet(get func(ctx context.Context, key store.Key) (metav1.Object, error)) Option {
 	return optionFunc(func(o *options) { o.get = get })
 }

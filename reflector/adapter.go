@@ -81,8 +81,14 @@ type adapter[T Object, L any] struct {
 	// reflection, once.
 	items []int // index of the field Items
 	// pointers is true if the elements of Items have type T. Otherwise T is a pointer to them.
-	pointers bool
-	err      error // L is no list of T
+	pointers  bool
+	err       error  // L is no list of T
+	namespace string // of the client; empty for all of them
+	hidden    bool   // the namespace is not known
+	selects   bool   // the client selects objects by itself
+	// seen are the namespaces of the objects that the client has shown, if its own is hidden.
+	seen namespaces
+
 	// double is true if a watch has shown that the client is a test double. Lookups and CatchUp read it, too.
 	double atomic.Bool
 	// refused is the last watch if it cannot answer a watch-list, and may be the next one: a test may keep
@@ -93,6 +99,11 @@ type adapter[T Object, L any] struct {
 func newAdapter[T Object, L any](of Client[T, L]) *adapter[T, L] {
 	object, list := reflect.TypeFor[T](), reflect.TypeFor[L]()
 	a := &adapter[T, L]{client: of, err: &ListTypeError{List: list.String(), Object: object.String()}}
+	a.namespace, a.hidden = stream.NamespaceOf(of)
+	a.hidden = !a.hidden
+	if of, ok := any(of).(stream.Selecting); ok && !stream.IsNil(of) {
+		a.selects = of.SelectsObjects()
+	}
 	if list.Kind() != reflect.Pointer || list.Elem().Kind() != reflect.Struct {
 		return a
 	}
@@ -119,11 +130,33 @@ func (a *adapter[T, L]) Check() error {
 }
 
 func (a *adapter[T, L]) About() stream.About {
-	return stream.About{WatchLists: stream.CanStream(a.client), Double: a.isDouble()}
+	return stream.About{Namespace: a.namespace, Claimed: true, Hidden: a.hidden, Selects: a.selects, WatchLists: stream.CanStream(a.client), Double: a.isDouble()}
 }
 
 func (a *adapter[T, L]) isDouble() bool {
 	return a.double.Load() || !stream.IsNil(a.client) && stream.IsFake(a.client)
+}
+
+// namespaces are those of objects. It tells apart none, one, and several.
+type namespaces struct {
+	first   atomic.Pointer[string]
+	several atomic.Bool
+}
+
+func (n *namespaces) add(namespace string) {
+	if n.several.Load() || n.first.CompareAndSwap(nil, &namespace) {
+		return
+	}
+	if *n.first.Load() != namespace {
+		n.several.Store(true)
+	}
+}
+
+// include reports whether a client that showed objects of these namespaces covers another one: it is
+// then a client of all namespaces, or of that one.
+func (n *namespaces) include(namespace string) bool {
+	first := n.first.Load()
+	return n.several.Load() || first != nil && *first == namespace
 }
 
 func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w stream.Wants[T]) (stream.Page, error) {
@@ -157,6 +190,9 @@ func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w str
 		var gone T
 		for i, object := range objects {
 			objects[i] = gone
+			if a.hidden {
+				a.seen.add(object.GetNamespace())
+			}
 			taken := stream.Item[T]{Kind: stream.Put, Write: store.Write[T]{Type: store.Addition, Object: object}}
 			taken.Filter(w.Shards)
 			w.Take(&taken)
@@ -227,6 +263,9 @@ func (a *adapter[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ st
 		}
 	}
 	open := &adaptedWatch[T]{watch: w}
+	if a.hidden {
+		open.seen = &a.seen
+	}
 	if before := a.refused.Swap(nil); before != nil {
 		if before.watch == w {
 			open = before
@@ -250,6 +289,7 @@ type adaptedWatch[T Object] struct {
 	watch watch.Interface
 	first []stream.Item[T] // received before the first call of Next
 	items []stream.Item[T] // of the last call of Next
+	seen  *namespaces      // of the objects; nil if nobody needs them
 }
 
 // doublePause is how long a double may take for each initial event, which it has in memory.
@@ -277,7 +317,7 @@ func (s *adaptedWatch[T]) streams(ctx context.Context) bool {
 		if !ok || ctx.Err() != nil {
 			return ctx.Err() != nil // the request has ended, so its answer does not matter
 		}
-		item := itemOf[T](event)
+		item := s.itemOf(event)
 		s.first = append(s.first, item)
 		if item.Kind == stream.Mark && item.Initial || item.Kind == stream.Failed {
 			return true
@@ -325,7 +365,7 @@ func (s *adaptedWatch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]st
 		if !open {
 			return nil, io.EOF
 		}
-		s.items = append(s.items, itemOf[T](e))
+		s.items = append(s.items, s.itemOf(e))
 	}
 	for len(s.items) < maxTogether {
 		select {
@@ -333,7 +373,7 @@ func (s *adaptedWatch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]st
 			if !open {
 				return s.items, nil // the next call returns io.EOF
 			}
-			s.items = append(s.items, itemOf[T](e))
+			s.items = append(s.items, s.itemOf(e))
 		default:
 			return s.items, nil
 		}
@@ -348,6 +388,14 @@ func (s *adaptedWatch[T]) Live() {
 func (s *adaptedWatch[T]) Close() error {
 	s.watch.Stop()
 	return stream.Drain(s.watch.ResultChan())
+}
+
+func (s *adaptedWatch[T]) itemOf(from watch.Event) stream.Item[T] {
+	item := itemOf[T](from)
+	if s.seen != nil && item.IsWrite() {
+		s.seen.add(item.Write.Object.GetNamespace())
+	}
+	return item
 }
 
 // itemOf converts an event of a client's watch.
@@ -417,6 +465,9 @@ type getterIn[T any] interface {
 	GetIn(ctx context.Context, namespace, name string) (T, error)
 }
 
+// errHidden means that a client does not reveal what it leaves out.
+var errHidden = errors.New("client does not find the object, but hides its namespace, or selects by itself: pass informer.WithGet, or a client of client-go that is not wrapped")
+
 // Lookup implements [stream.Lookups]. Get of a client of all namespaces cannot name one. So such a
 // client of another package finds nothing, although the object exists, and only a list is proof. The
 // same list serves a client that has no Get.
@@ -429,21 +480,33 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 	var err error
 	if ok {
 		object, err = anywhere.GetIn(ctx, key.Namespace, key.Name)
-	} else {
+		ok = !errors.Is(err, stream.ErrNoGet)
+	}
+	if !ok {
 		object, err = a.client.Get(ctx, key.Name, metav1.GetOptions{})
 	}
 	isUnder := func(object T) bool {
 		return !stream.IsNil(object) && object.GetName() == key.Name && object.GetNamespace() == key.Namespace
 	}
+	// everywhere is true if the client is known to be of all namespaces, or of the key's.
+	everywhere := !a.hidden || key.Namespace == "" || a.seen.include(key.Namespace)
 	switch {
 	case errors.Is(err, stream.ErrNoGet):
 	case err == nil && isUnder(object):
+		a.seen.add(key.Namespace)
 		return object.GetUID(), true, nil
+	case err == nil && !stream.IsNil(object) && object.GetNamespace() != key.Namespace: // the client is of one namespace
+		return "", false, store.ErrOutOfScope
 	case stream.IsObjectMissing(err):
 		if ok || key.Namespace == "" {
 			return "", false, nil
 		}
-	case err != nil && (ok || key.Namespace == "" || !apierrors.IsNotFound(err)):
+	case apierrors.IsNotFound(err), errors.Is(err, client.ErrNoNamespace):
+		if ok || key.Namespace == "" {
+			return "", false, stream.Bound(err)
+		}
+		everywhere = true // its requests name no namespace
+	case err != nil:
 		return "", false, stream.Bound(err)
 	}
 	// Servers answer such a list as fast as a Get, because the name and the namespace are the key in
@@ -461,11 +524,15 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 				uid, exists = i.Write.Object.GetUID(), true
 			}
 		}})
-		if err != nil {
+		switch opts.Continue = p.Continue; {
+		case err != nil:
 			return "", false, err
-		}
-		if opts.Continue = p.Continue; exists || p.Continue == "" {
-			return uid, exists, nil
+		case exists:
+			return uid, true, nil
+		case p.Continue == "" && (a.selects || !everywhere):
+			return "", false, errHidden
+		case p.Continue == "":
+			return "", false, nil
 		}
 	}
 }

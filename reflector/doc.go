@@ -125,8 +125,10 @@
 //
 //   - that object was changed or deleted again on the restored server, at a newer version than
 //     the client's, or was created after the snapshot,
-//   - the last change is older than the snapshot, and only other objects changed since, or
-//   - the watch did not break, or the program was stopped meanwhile.
+//   - the last change is older than the snapshot, and only other objects changed since,
+//   - the watch did not break, or the program was stopped meanwhile, or
+//   - the client replaces the field selectors of requests, as cache.NewListWatchFromClient does. The tweak
+//     of a factory of this module only adds to them.
 //
 // Then some objects in the store stay wrong until they change again: objects that the server lost,
 // and objects written at versions that the client had passed. To prevent this, restore etcd with a

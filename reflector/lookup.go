@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 )
 
 // Lookup asks the server whether an object exists, and returns its UID. Use it before a cleanup: when
@@ -22,7 +21,9 @@ import (
 //
 // Lookup needs the permission to get the objects, beside list and watch. It sends one GET. A client of
 // another package whose namespace it does not know, and one without Get, is also asked, or only asked,
-// for a list with the name as field selector. The answer does not come from a cache of the server.
+// for a list with the name as field selector. The answer does not come from a cache of the server. If such
+// a client may be of another namespace, because it has shown no object of the key's, or if it is known to
+// select objects by itself, an empty list proves nothing, and Lookup returns an error.
 //
 // For a key in another namespace than the client's, Lookup returns a [store.ErrOutOfScope] without a
 // request. A replay has no server, and finds nothing. Lookup may be called from any goroutine, also
@@ -46,29 +47,18 @@ func (r *KubernetesResourceReflector[T]) Lookup(ctx context.Context, key store.K
 }
 
 // Covers reports whether the store holds an object of a key if one exists, once the reflector is synced and
-// as far as its watch has come. It returns false if the reflector has a selector or shards, and for a key
-// in another namespace than the client's.
+// as far as its watch has come. It returns false if the reflector or, as with the tweak of a factory, its client has a selector, if
+// the reflector has shards, and for a key in another namespace than the client's. It also returns false for
+// a key with a namespace if that of the client is not known: the client is of another package, and no
+// generated, dynamic or metadata client of client-go.
 func (r *KubernetesResourceReflector[T]) Covers(key store.Key) bool {
-	return r.labelSelector == "" && r.fieldSelector == "" && r.shards == nil && !r.isElsewhere(key)
+	return r.labelSelector == "" && r.fieldSelector == "" && r.shards == nil && !r.selects &&
+		!r.isElsewhere(key) && (!r.hidden || key.Namespace == "")
 }
 
 // isElsewhere reports whether a key is in another namespace than the client's.
 func (r *KubernetesResourceReflector[T]) isElsewhere(key store.Key) bool {
 	return r.namespace != "" && key.Namespace != "" && key.Namespace != r.namespace
-}
-
-// generated is a client of client-go's generator.
-type generated interface {
-	GetClient() rest.Interface
-	GetNamespace() string
-}
-
-// namespaceOf returns the namespace of a client, if it is known.
-func namespaceOf(of any, from stream.About) string {
-	if typed, ok := of.(generated); ok && from.Namespace == "" && !stream.IsNil(of) {
-		return typed.GetNamespace()
-	}
-	return from.Namespace
 }
 
 // lookupsOf returns the source for lookups. Get of a generated client of all namespaces cannot name
@@ -88,8 +78,8 @@ func lookupsOf[T Object, L any](of Client[T, L], from stream.Source[T]) stream.S
 // another namespace. Selects does not check other fields, nor the namespace of another type of
 // client.
 func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
-	namespace := r.source.About().Namespace
-	return (namespace == "" || namespace == object.GetNamespace()) && (r.labels == nil || r.labels.Matches(labels.Set(object.GetLabels()))) &&
+	of := r.source.About()
+	return (of.Claimed || of.Namespace == "" || of.Namespace == object.GetNamespace()) && (r.labels == nil || r.labels.Matches(labels.Set(object.GetLabels()))) &&
 		(r.fields == nil || mayMatch(r.fields, object)) && r.shards.Has(object)
 }
 

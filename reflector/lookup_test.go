@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -17,11 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
+	metadatafake "k8s.io/client-go/metadata/fake"
 )
 
 // looker is a reflector of any type.
@@ -44,7 +49,6 @@ func TestLookup(t *testing.T) {
 	require.NoError(t, err)
 	metas, err := metadata.NewForConfig(server.Config())
 	require.NoError(t, err)
-	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	ofKind, err := client.For[*corev1.ConfigMap](server.Config())
 	require.NoError(t, err)
 	ofResource, err := client.ForResource[*corev1.ConfigMap](server.Config(), maps, "")
@@ -135,6 +139,133 @@ func TestResourceThatIsNotServedIsNoProof(t *testing.T) {
 		assert.Error(t, err, name)
 	}
 }
+
+// lister is a client that hides everything but its lists and watches.
+type lister struct {
+	of typedcorev1.ConfigMapInterface
+}
+
+func (l lister) List(ctx context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	return l.of.List(ctx, opts)
+}
+
+func (l lister) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return l.of.Watch(ctx, opts)
+}
+
+// A client that hides its namespace may be of another one, in which a list of the object is empty.
+func TestClientThatHidesItsNamespaceProvesNothingOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		for _, key := range []store.Key{{Namespace: "ns", Name: "a"}, {Namespace: "other", Name: "x"}} {
+			require.NoError(t, server.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+		}
+		missing, there := store.Key{Namespace: "ns", Name: "b"}, store.Key{Namespace: "other", Name: "x"}
+		for name, of := range map[string]func(namespace string) *KubernetesResourceReflector[*corev1.ConfigMap]{
+			"a wrapper": func(namespace string) *KubernetesResourceReflector[*corev1.ConfigMap] {
+				return New(wrapper{clientset.CoreV1().ConfigMaps(namespace)}, store.New(store.ObjectKey[*corev1.ConfigMap]))
+			},
+			"no Get": func(namespace string) *KubernetesResourceReflector[*corev1.ConfigMap] {
+				return New(client.ListWatch[*corev1.ConfigMap](lister{clientset.CoreV1().ConfigMaps(namespace)}), store.New(store.ObjectKey[*corev1.ConfigMap]))
+			},
+		} {
+			r := of("ns")
+			assert.False(t, r.Covers(missing), name)
+			assert.True(t, r.Covers(store.Key{Name: "b"}), "%s: there is no namespace to hide", name)
+			for _, key := range []store.Key{missing, there} {
+				_, _, err := r.Lookup(t.Context(), key)
+				assert.ErrorContains(t, err, "hides its namespace", "%s: %s", name, key)
+			}
+			stop := running(t, r)
+			<-r.Synced()
+			_, exists, err := r.Lookup(t.Context(), missing)
+			require.NoError(t, err, name)
+			assert.False(t, exists, "%s: the client has shown an object of the namespace", name)
+			_, _, err = r.Lookup(t.Context(), there)
+			assert.ErrorContains(t, err, "hides its namespace", name)
+			require.NoError(t, stop())
+
+			r = of("")
+			stop = running(t, r)
+			<-r.Synced()
+			for namespace, want := range map[string]bool{"ns": true, "third": false} {
+				_, exists, err := r.Lookup(t.Context(), store.Key{Namespace: namespace, Name: "a"})
+				require.NoError(t, err, name)
+				assert.Equal(t, want, exists, "%s: a client that has shown two namespaces is of all", name)
+			}
+			require.NoError(t, stop())
+		}
+		first := New(wrapper{clientset.CoreV1().ConfigMaps("")}, store.New(store.ObjectKey[*corev1.ConfigMap]))
+		_, exists, err := first.Lookup(t.Context(), store.Key{Namespace: "third", Name: "a"})
+		require.NoError(t, err, "a Get without a namespace reveals that the client is of all namespaces")
+		assert.False(t, exists)
+		_, _, err = New(wrapper{clientset.CoreV1().ConfigMaps("ns")}, store.New(store.ObjectKey[*corev1.ConfigMap])).Lookup(t.Context(), store.Key{Namespace: "other", Name: "a"})
+		assert.ErrorIs(t, err, store.ErrOutOfScope, "a Get that finds an object of another namespace reveals that the client is of one")
+	})
+}
+
+func TestNamespacesOfClients(t *testing.T) {
+	server := reflectortest.Start(t)
+	config := server.Config()
+	clientset, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	dynamics, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	metas, err := metadata.NewForConfig(config)
+	require.NoError(t, err)
+	ofResource, err := client.ForResource[*corev1.ConfigMap](config, maps, "")
+	require.NoError(t, err)
+	for name, of := range map[string]func(namespace string) coverer{
+		"generated": func(ns string) coverer { return covererOf(clientset.CoreV1().ConfigMaps(ns)) },
+		"fake":      func(ns string) coverer { return covererOf(fake.NewClientset().CoreV1().ConfigMaps(ns)) },
+		"Resource":  func(ns string) coverer { return covererOf(ofResource.In(ns)) },
+		"with Resource": func(ns string) coverer {
+			return covererOf(struct {
+				*client.Resource[*corev1.ConfigMap]
+			}{ofResource.In(ns)})
+		},
+		"ListWatch": func(ns string) coverer {
+			return covererOf(client.ListWatch[*corev1.ConfigMap](clientset.CoreV1().ConfigMaps(ns)))
+		},
+		"dynamic":  func(ns string) coverer { return covererOf(client.Dynamic(dynamics.Resource(maps).Namespace(ns))) },
+		"metadata": func(ns string) coverer { return covererOf(client.Metadata(metas.Resource(maps).Namespace(ns))) },
+		"dynamic, fake": func(ns string) coverer {
+			return covererOf(client.Dynamic(dynamicfake.NewSimpleDynamicClient(scheme.Scheme).Resource(maps).Namespace(ns)))
+		},
+		"metadata, fake": func(ns string) coverer {
+			return covererOf(client.Metadata(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()).Resource(maps).Namespace(ns)))
+		},
+	} {
+		here, there := store.Key{Namespace: "ns", Name: "a"}, store.Key{Namespace: "other", Name: "a"}
+		assert.True(t, of("").Covers(here), name)
+		assert.True(t, of("ns").Covers(here), name)
+		assert.False(t, of("ns").Covers(there), name)
+		_, _, err = of("ns").Lookup(t.Context(), there)
+		assert.ErrorIs(t, err, store.ErrOutOfScope, name)
+	}
+	hidden := struct{ dynamic.ResourceInterface }{dynamics.Resource(maps)}
+	assert.False(t, covererOf(client.Dynamic(hidden)).Covers(store.Key{Namespace: "ns", Name: "a"}), "a wrapper")
+	with := lookerOf(struct {
+		*client.Resource[*corev1.ConfigMap]
+	}{ofResource})
+	_, exists, err := with.Lookup(t.Context(), store.Key{Namespace: "ns", Name: "a"})
+	require.NoError(t, err, "Get of all namespaces cannot name one")
+	assert.False(t, exists)
+}
+
+// coverer is a reflector of any type.
+type coverer interface {
+	looker
+	Covers(key store.Key) bool
+}
+
+func covererOf[T Object, L any](c Client[T, L]) coverer {
+	return New(c, store.New(store.ObjectKey[T]))
+}
+
+var maps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 func TestCovers(t *testing.T) {
 	server := reflectortest.Start(t)

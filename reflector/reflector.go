@@ -27,8 +27,10 @@ type KubernetesResourceReflector[T Object] struct {
 	status  *status
 	// catching has a value while a CatchUp runs.
 	catching chan struct{}
-	// namespace is that of the client; empty if it is not known, or for all of them.
+	// namespace is that of the client; empty for all of them, or if it is hidden.
 	namespace string
+	hidden    bool // the namespace of the client is not known
+	selects   bool // the client selects objects by itself
 
 	// Only the goroutine of Run uses the fields below. They outlive Run.
 
@@ -49,7 +51,9 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 		lookups:   sync.OnceValue(func() stream.Source[T] { return lookupsOf(client, from) }),
 		store:     s,
 		status:    newStatus(),
-		namespace: namespaceOf(client, of),
+		namespace: of.Namespace,
+		hidden:    of.Hidden,
+		selects:   of.Selects,
 		catching:  make(chan struct{}, 1),
 		protocol: protocol.New(protocol.Options{
 			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, AsksVersion: versioned, ListsFirst: o.listsFirst,

@@ -72,8 +72,8 @@
 //     consistent lists does not wait. Caches of servers without versions, of fake clients and of
 //     replays are not waited for.
 //   - reconcile-R11: The function hears that an object is gone only when it is gone from the API
-//     server. If the primary informer has a label selector, a field selector or shards, or
-//     [informer.WithGet], a missing object may exist without matching. So the reconciler sends one GET
+//     server. If the primary informer has a label selector, a field selector, shards, [informer.WithGet]
+//     or a client whose namespace is not known, a missing object may exist. So the reconciler sends one GET
 //     for the key first: see [informer.Informer.Gone]. If the server says NotFound, or has an object of
 //     another UID than the one whose deletion the watch showed, the function is called with nil. If
 //     the object exists, there is no call. If the request fails, or is forbidden, the key is retried as

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,13 +20,73 @@ import (
 // ErrNoList means that a ListerWatcher returned neither objects nor an error.
 var ErrNoList = errors.New("ListerWatcher returned no list and no error")
 
+// Known is a ListerWatcher of which is known what it leaves out.
+type Known struct {
+	cache.ListerWatcher
+	Namespace string // empty for all namespaces
+	Selects   bool   // it selects objects by itself
+	// Get returns an object of any namespace. It is nil if the ListerWatcher has no client for that.
+	Get func(ctx context.Context, namespace, name string) (metav1.Object, error)
+}
+
 // Client returns a ListerWatcher as a client of objects of any type. It returns nil for a nil
 // ListerWatcher.
 func Client[T reflector.Object](lw cache.ListerWatcher) reflector.Client[T, *List[T]] {
 	if lw == nil || isNil(lw) {
 		return nil
 	}
-	return client.ListWatch[T](lister[T]{cache.ToListerWatcherWithContext(lw), lw})
+	of, ok := lw.(*Known)
+	if !ok {
+		return client.ListWatch[T](lister[T]{cache.ToListerWatcherWithContext(lw), lw})
+	}
+	return known[T]{client.ListWatch[T](lister[T]{cache.ToListerWatcherWithContext(of.ListerWatcher), of.ListerWatcher}), of}
+}
+
+// known is a client of a Known.
+type known[T reflector.Object] struct {
+	*client.Adapter[T, *List[T]]
+	of *Known
+}
+
+// KnownNamespace returns the namespace.
+func (k known[T]) KnownNamespace() (namespace string, known bool) { return k.of.Namespace, true }
+
+// SelectsObjects reports whether there may be objects that are not listed.
+func (k known[T]) SelectsObjects() bool { return k.of.Selects }
+
+// GetIn returns an object.
+func (k known[T]) GetIn(ctx context.Context, namespace, name string) (object T, err error) {
+	if k.of.Get == nil {
+		return object, stream.ErrNoGet
+	}
+	got, err := k.of.Get(ctx, namespace, name)
+	if err != nil {
+		return object, err
+	}
+	object, ok := got.(T)
+	if !ok {
+		return object, fmt.Errorf("client returned a %T, want a %s", got, reflect.TypeFor[T]())
+	}
+	return object, nil
+}
+
+// Both returns a tweak of options after which an earlier field selector has to match, too. Most tweaks assign
+// to the field selector, and the reflector's probe has one of its own. Both returns nil for nil.
+func Both(tweak func(*metav1.ListOptions)) func(*metav1.ListOptions) {
+	if tweak == nil {
+		return nil
+	}
+	return func(o *metav1.ListOptions) {
+		asked := o.FieldSelector
+		tweak(o)
+		switch {
+		case asked == "" || o.FieldSelector == asked:
+		case o.FieldSelector == "":
+			o.FieldSelector = asked
+		default:
+			o.FieldSelector = asked + "," + o.FieldSelector
+		}
+	}
 }
 
 // List is a list of objects of any type.

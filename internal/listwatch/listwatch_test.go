@@ -90,6 +90,17 @@ func TestNilListerWatcherIsNoClient(t *testing.T) {
 	assert.NotNil(t, Client[object](framework.NewFakeControllerSource()))
 }
 
+func TestTweakLeavesAnEarlierFieldSelectorInForce(t *testing.T) {
+	assert.Nil(t, Both(nil))
+	for _, test := range [][3]string{ // asked for, assigned, sent
+		{"", "a=b", "a=b"}, {"x=y", "a=b", "x=y,a=b"}, {"x=y", "", "x=y"}, {"x=y", "x=y", "x=y"},
+	} {
+		o := metav1.ListOptions{FieldSelector: test[0], Limit: 7}
+		Both(func(o *metav1.ListOptions) { *o = metav1.ListOptions{FieldSelector: test[1]} })(&o)
+		assert.Equal(t, metav1.ListOptions{FieldSelector: test[2]}, o)
+	}
+}
+
 func TestNames(t *testing.T) {
 	thing := &unstructured.Unstructured{}
 	thing.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"})

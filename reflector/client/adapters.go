@@ -107,6 +107,12 @@ func (a *Adapter[T, L]) GetIn(ctx context.Context, namespace, name string) (obje
 	return of.Get(ctx, name, metav1.GetOptions{})
 }
 
+// KnownNamespace returns the namespace of the adapted client, which is empty for all namespaces, and whether it
+// is known. It is known of the clients of client-go and their doubles, and not of a wrapper.
+func (a *Adapter[T, L]) KnownNamespace() (namespace string, known bool) {
+	return stream.NamespaceOf(a.of)
+}
+
 // IsWatchListSemanticsUnSupported returns the answer of the adapted client.
 func (a *Adapter[T, L]) IsWatchListSemanticsUnSupported() bool {
 	return !stream.CanStream(a.of)

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
@@ -394,6 +395,24 @@ func newResourceOptions(opts []ResourceOption) (o resourceOptions) {
 		opt.applyResource(&o)
 	}
 	return o
+}
+
+// selects reports whether the HTTP client edits the options of requests, as that of a factory with a tweak.
+func (o *resourceOptions) selects() bool {
+	if o.http == nil {
+		return false
+	}
+	for to := o.http.Transport; to != nil; {
+		if of, ok := to.(stream.Selecting); ok && of.SelectsObjects() {
+			return true
+		}
+		wrapper, ok := to.(utilnet.RoundTripperWrapper)
+		if !ok {
+			break
+		}
+		to = wrapper.WrappedRoundTripper()
+	}
+	return false
 }
 
 type resourceOptionFunc func(*resourceOptions)

@@ -178,6 +178,7 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stre
 	if err != nil {
 		return nil, err
 	}
+	ctx = context.WithValue(ctx, stream.HasOptions{}, true)
 	from := r.rest
 	if opts.Watch {
 		from = r.patient

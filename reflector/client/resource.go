@@ -224,7 +224,7 @@ func (s resourceSource[T]) About() stream.About {
 		return stream.About{}
 	}
 	return stream.About{
-		Resource: s.name, Namespace: s.namespace, Scope: s.scope(),
+		Resource: s.name, Namespace: s.namespace, Selects: s.options.selects(), Scope: s.scope(),
 		WatchLists: s.Check() == nil && stream.CanStream(s.rest),
 	}
 }

@@ -39,7 +39,7 @@ func source(client dynamic.Interface, namespace string, tweak TweakListOptionsFu
 	return resources.Source{
 		Example: &unstructured.Unstructured{},
 		ListWatch: func(resource schema.GroupVersionResource) cache.ListerWatcher {
-			return resources.ListWatch(client.Resource(resource).Namespace(namespace), client, tweak)
+			return resources.ListWatch(client.Resource(resource).Namespace, namespace, client, tweak)
 		},
 		Lister: func(indexer cache.Indexer, resource schema.GroupVersionResource) cache.GenericLister {
 			return dynamiclister.NewRuntimeObjectShim(dynamiclister.New(indexer, resource))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
+	"github.com/kubereflector/kubereflector/internal/listwatch"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -87,7 +88,8 @@ func (f generated) InformerFor(example runtime.Object, make internalinterfaces.N
 			klog.Background().Info("client-go's informer is used: this library does not know its fields in this version of client-go", "type", fmt.Sprintf("%T", example))
 			return theirs
 		}
-		return clientgo.NewSharedIndexInformerWithOptions(parts.from, parts.example, parts.options(theirs))
+		from := &listwatch.Known{ListerWatcher: parts.from, Namespace: f.options.namespace, Selects: f.options.tweak != nil}
+		return clientgo.NewSharedIndexInformerWithOptions(from, parts.example, parts.options(theirs))
 	})
 }
 
@@ -121,8 +123,8 @@ func WithNamespace(namespace string) SharedInformerOption {
 // WithTweakListOptions sets a function that edits the options of each list and watch.
 func WithTweakListOptions(tweak func(*metav1.ListOptions)) SharedInformerOption {
 	return func(o *options) {
-		o.tweak = tweak
-		o.add(informers.WithTweakListOptions(tweak))
+		o.tweak = listwatch.Both(tweak)
+		o.add(informers.WithTweakListOptions(o.tweak))
 	}
 }
 

@@ -35,6 +35,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 )
 
 func TestMain(m *testing.M) {
@@ -206,6 +207,95 @@ func TestTweakMayReplaceAllOptions(t *testing.T) {
 				<-time.After(time.Minute)
 				assert.Equal(t, []string{"shop/a", "shop/b"}, i.GetIndexer().ListKeys())
 			})
+		})
+	}
+}
+
+// What a tweak leaves out exists: an informer without a label selector of its own must not take its
+// cache for proof.
+func TestObjectThatATweakLeavesOutIsNotGone(t *testing.T) {
+	for name, of := range clientsets {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, clientset := start(t, named("shop", "a"), named("shop", "b"), named("stock", "a"))
+				f := NewFilteredSharedInformerFactory(of(clientset), 0, "shop", func(o *metav1.ListOptions) { o.LabelSelector = "name=a" })
+				f.Core().V1().ConfigMaps().Informer()
+				i := f.InformerFor(&corev1.ConfigMap{}, nil).(*ours).Informer()
+				run(t, f)
+				left := named("shop", "a")
+				require.NoError(t, server.Get(left))
+				left.Labels = nil
+				require.NoError(t, server.Update(left))
+				<-time.After(time.Minute)
+				require.Zero(t, i.Cache().Len())
+				for object, isGone := range map[string]bool{"a": false, "b": false, "c": true} {
+					key := store.Key{Namespace: "shop", Name: object}
+					assert.False(t, i.Covers(key), object)
+					gone, err := i.Gone(t.Context(), key)
+					if name == "by the wire" {
+						require.NoError(t, err)
+						assert.Equal(t, isGone, gone, object)
+					} else {
+						assert.ErrorContains(t, err, "selects by itself", "generated methods cannot get an object: %s", object)
+					}
+				}
+				gone, err := i.Gone(t.Context(), store.Key{Namespace: "stock", Name: "a"})
+				require.NoError(t, err)
+				assert.False(t, gone, "of another namespace")
+			})
+		})
+	}
+}
+
+// A tweak assigns to the field selector, of which a probe after a broken watch needs its own part.
+func TestProbeAsksForItsObjectDespiteATweak(t *testing.T) {
+	for name, of := range clientsets {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, clientset := start(t, named("shop", "a"), named("shop", "b"))
+				f := NewFilteredSharedInformerFactory(of(clientset), 0, "", func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name!=zzz" })
+				i := f.Core().V1().ConfigMaps().Informer()
+				server.Inject(reflectortest.ResetAfterEvents(4).On("watch", "configmaps").Times(1)) // the last is the update
+				run(t, f)
+				changed := named("shop", "a")
+				require.NoError(t, server.Get(changed))
+				changed.Labels["changed"] = "yes"
+				require.NoError(t, server.Update(changed))
+				<-time.After(time.Minute)
+				probes := server.Requests(reflectortest.Verb("list"))
+				require.NotEmpty(t, probes)
+				for _, probe := range probes {
+					assert.Equal(t, "1", probe.Query.Get("limit"))
+					assert.Equal(t, "metadata.name=a,metadata.namespace=shop,metadata.name!=zzz", probe.Query.Get("fieldSelector"))
+				}
+				assert.Len(t, i.GetIndexer().ListKeys(), 2)
+			})
+		})
+	}
+}
+
+// client-go calls a tweak for lists and watches only, and before its clients set Watch.
+func TestTweakSeesWhatClientGosDoes(t *testing.T) {
+	seen := map[string][]metav1.ListOptions{}
+	for name, of := range clientsets {
+		synctest.Test(t, func(t *testing.T) {
+			server, clientset := start(t, named("shop", "a"))
+			var mu sync.Mutex
+			f := NewFilteredSharedInformerFactory(of(clientset), 0, "", func(o *metav1.ListOptions) {
+				mu.Lock()
+				defer mu.Unlock()
+				seen[name] = append(seen[name], metav1.ListOptions{Watch: o.Watch, AllowWatchBookmarks: o.AllowWatchBookmarks})
+			})
+			server.Inject(reflectortest.Answer(http.StatusForbidden).On("watch", "configmaps").Times(1)) // so that it lists, and asks for the version
+			f.Core().V1().ConfigMaps().Informer()
+			run(t, f)
+			<-time.After(time.Minute)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, o := range seen[name] {
+				assert.False(t, o.Watch, name)
+			}
+			assert.Len(t, seen[name], len(server.Requests(reflectortest.Verb("list")))+len(server.Requests(reflectortest.Verb("watch"))), name)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/internal/restguard"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +103,8 @@ var namespaced = []string{
 // optionsVersion is a version in which the scheme of client-go has ListOptions.
 var optionsVersion = schema.GroupVersion{Version: "v1"}
 
-// tweaking is a transport that applies a tweak to the options of each list and watch.
+// tweaking is a transport that applies a tweak to the options of each list and watch. It leaves other requests
+// as they are, such as for one object.
 type tweaking struct {
 	http.RoundTripper
 	tweak func(*metav1.ListOptions)
@@ -111,7 +113,13 @@ type tweaking struct {
 // WrappedRoundTripper is for client-go, which looks for the transport inside.
 func (t tweaking) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
 
+// SelectsObjects implements [stream.Selecting].
+func (t tweaking) SelectsObjects() bool { return true }
+
 func (t tweaking) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Context().Value(stream.HasOptions{}) == nil {
+		return t.RoundTripper.RoundTrip(r)
+	}
 	query := r.URL.Query()
 	var o metav1.ListOptions
 	if err := scheme.ParameterCodec.DecodeParameters(query, optionsVersion, &o); err != nil {
@@ -122,8 +130,9 @@ func (t tweaking) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	watch := o.Watch
+	o.Watch = false // as in client-go, whose generated methods set it after the tweak
 	t.tweak(&o)
-	o.Watch = watch // a tweak may replace all options; the generated methods set Watch afterwards
+	o.Watch = watch
 	after, err := scheme.ParameterCodec.EncodeParameters(&o, optionsVersion)
 	if err != nil {
 		return nil, err
@@ -150,7 +159,8 @@ type parts struct {
 	resync      time.Duration
 }
 
-var plain = reflect.TypeOf(cache.NewSharedIndexInformer(nil, nil, 0, nil))
+// The arguments are as if the informer were to run, because a later version may read them here.
+var plain = reflect.TypeOf(cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, nil))
 
 // partsOf returns the parts of an informer of client-go, and false for any other informer, or if
 // client-go's informer has no longer the fields that it has in 0.36 to 0.38.

@@ -55,7 +55,7 @@ func source(client metadata.Interface, namespace string, tweak TweakListOptionsF
 	return resources.Source{
 		Example: &metav1.PartialObjectMetadata{},
 		ListWatch: func(resource schema.GroupVersionResource) cache.ListerWatcher {
-			return resources.ListWatch(client.Resource(resource).Namespace(namespace), client, tweak)
+			return resources.ListWatch(client.Resource(resource).Namespace, namespace, client, tweak)
 		},
 		Lister: func(indexer cache.Indexer, resource schema.GroupVersionResource) cache.GenericLister {
 			return metadatalister.NewRuntimeObjectShim(metadatalister.New(indexer, resource))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/watchlist"
 )
 
@@ -76,11 +78,74 @@ const MaxDetailed = 100
 
 // About describes a source.
 type About struct {
-	Resource   string // the name of the resource, if the client knows it
-	Namespace  string // the namespace of all objects, if the client knows it
-	Scope      Scope  // as far as the client knows it now
-	WatchLists bool   // the client can ask for watch-lists
-	Double     bool   // the client is known to be a test double
+	Resource  string // the name of the resource, if the client knows it
+	Namespace string // the namespace of all objects; empty for all namespaces, or if Hidden
+	// Claimed says that Namespace comes from a method of a client of another package. A type that embeds the
+	// client may list other objects.
+	Claimed bool
+	// Hidden says that the source does not know the namespaces of its client.
+	Hidden bool
+	// Selects says that the client selects objects by itself, such as by a tweak of the options, so that
+	// the server has objects that the source never sees.
+	Selects    bool
+	Scope      Scope // as far as the client knows it now
+	WatchLists bool  // the client can ask for watch-lists
+	Double     bool  // the client is known to be a test double
+}
+
+// Placed is a client of this module that may know its namespace. An empty one means all of them.
+type Placed interface {
+	KnownNamespace() (namespace string, known bool)
+}
+
+// Selecting is a client, or the transport of one, that selects objects by itself if the method returns true.
+type Selecting interface{ SelectsObjects() bool }
+
+// HasOptions is a context key whose value is true in requests for lists and watches, so that a transport
+// can tell them from others.
+type HasOptions struct{}
+
+// NamespaceOf returns the namespace of a client, which is empty for all namespaces, and whether it is known. A
+// wrapper of a client hides it.
+func NamespaceOf(client any) (namespace string, known bool) {
+	if IsNil(client) {
+		return "", false
+	}
+	switch of := client.(type) {
+	case Placed:
+		return of.KnownNamespace()
+	case interface { // of a generated clientset
+		GetClient() rest.Interface
+		GetNamespace() string
+	}:
+		return of.GetNamespace(), true
+	case interface { // embeds a client.Resource
+		Namespace() string
+		GetJSON(ctx context.Context, name string, opts metav1.GetOptions) ([]byte, error)
+	}:
+		return of.Namespace(), true
+	case interface { // of a fake one
+		Namespace() string
+		Kind() schema.GroupVersionKind
+	}:
+		return of.Namespace(), true
+	}
+	// The dynamic and the metadata client have no such method. Reading a field changes nothing, and a
+	// client that has none of this name is one whose namespace is not known.
+	v := reflect.Indirect(reflect.ValueOf(client))
+	if v.Kind() != reflect.Struct || !slices.Contains(untypedClients, v.Type().PkgPath()) {
+		return "", false
+	}
+	field := v.FieldByName("namespace")
+	if field.Kind() != reflect.String {
+		return "", false
+	}
+	return field.String(), true
+}
+
+// untypedClients are the packages of client-go's clients without generated types, and of their doubles.
+var untypedClients = []string{
+	"k8s.io/client-go/dynamic", "k8s.io/client-go/dynamic/fake", "k8s.io/client-go/metadata", "k8s.io/client-go/metadata/fake",
 }
 
 // Scope says whether the objects of a kind have namespaces.

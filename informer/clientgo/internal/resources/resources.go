@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
+	"github.com/kubereflector/kubereflector/internal/listwatch"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -116,22 +117,39 @@ func (f *Factory) Shutdown() {
 	f.running.Wait()
 }
 
-// ListWatch returns the ListerWatcher of one resource in a namespace.
-func ListWatch[L runtime.Object](resource interface {
+// Resource is a client of a resource in a namespace.
+type Resource[T metav1.Object, L runtime.Object] interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions, subresources ...string) (T, error)
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
-}, client any, tweak func(*metav1.ListOptions)) cache.ListerWatcher {
-	if tweak == nil {
+}
+
+// ListWatch returns the ListerWatcher of one resource in a namespace. in returns the client of any namespace,
+// and client is behind it.
+func ListWatch[T metav1.Object, L runtime.Object, R Resource[T, L]](in func(namespace string) R, namespace string, client any, tweak func(*metav1.ListOptions)) cache.ListerWatcher {
+	resource, selects := in(namespace), tweak != nil
+	if tweak = listwatch.Both(tweak); !selects {
 		tweak = func(*metav1.ListOptions) {}
 	}
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			tweak(&o)
-			return resource.List(ctx, o)
+	return &listwatch.Known{
+		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				tweak(&o)
+				return resource.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				tweak(&o)
+				return resource.Watch(ctx, o)
+			},
+		}, client),
+		Namespace: namespace,
+		Selects:   selects,
+		Get: func(ctx context.Context, namespace, name string) (metav1.Object, error) {
+			object, err := in(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			return object, nil
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			tweak(&o)
-			return resource.Watch(ctx, o)
-		},
-	}, client)
+	}
 }

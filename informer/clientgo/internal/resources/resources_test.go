@@ -24,10 +24,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/informer/clientgo/dynamicinformer"
 	"github.com/kubereflector/kubereflector/informer/clientgo/metadatainformer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 )
 
 func TestMain(m *testing.M) {
@@ -141,6 +143,50 @@ func TestFactoriesByResource(t *testing.T) {
 				cancel()
 				again.Shutdown()
 				assert.True(t, i.Informer().IsStopped())
+			})
+		})
+	}
+}
+
+// What the namespace and the tweak of a factory leave out exists: its informer must not take its cache for
+// proof.
+func TestObjectThatAFactoryLeavesOutIsNotGone(t *testing.T) {
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, config := start(t, named("shop", "a"), named("shop", "b"), named("stock", "a"))
+				some := kind.filtered(config, "shop", func(o *metav1.ListOptions) { o.LabelSelector = "name=a" })
+				whole := kind.filtered(config, "shop", nil)
+				of := func(f factory) *informer.Informer[clientgo.Object] {
+					return f.ForResource(configMaps).Informer().(*clientgo.SharedIndexInformer[clientgo.Object]).Informer()
+				}
+				i, all := of(some), of(whole)
+				stop := make(chan struct{})
+				for _, f := range []factory{some, whole} {
+					f.Start(stop)
+					f.WaitForCacheSync(stop)
+				}
+				left := named("shop", "a")
+				require.NoError(t, server.Get(left))
+				left.Labels = nil
+				require.NoError(t, server.Update(left))
+				<-time.After(time.Minute)
+				require.Zero(t, i.Cache().Len())
+				key := func(namespace, name string) store.Key { return store.Key{Namespace: namespace, Name: name} }
+				for object, want := range map[store.Key]bool{key("shop", "a"): false, key("shop", "b"): false, key("shop", "c"): true, key("stock", "a"): false} {
+					assert.False(t, i.Covers(object), object)
+					gone, err := i.Gone(t.Context(), object)
+					require.NoError(t, err)
+					assert.Equal(t, want, gone, object)
+				}
+				assert.True(t, all.Covers(key("shop", "c")))
+				assert.False(t, all.Covers(key("stock", "a")))
+				gone, err := all.Gone(t.Context(), key("stock", "a"))
+				require.NoError(t, err)
+				assert.False(t, gone)
+				close(stop)
+				some.Shutdown()
+				whole.Shutdown()
 			})
 		})
 	}
