@@ -178,6 +178,7 @@
 //	object or event without end   WithMaxObjectBytes   list not bounded, watch 16 MiB in protobuf
 //	page without end              10 minutes           not bounded
 //	refusal without end           1 MiB                not bounded
+//	discovery without end         16 MiB               -
 //	compressed answer             as its plain bytes   not bounded
 //	redirect to another server    refused              followed, with credentials
 //

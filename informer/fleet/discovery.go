@@ -2,13 +2,13 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
+	"github.com/kubereflector/kubereflector/internal/restguard"
 	"go.uber.org/zap"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -212,11 +212,7 @@ func addGroup(group *apidiscovery.APIGroupDiscovery, all map[schema.GroupKind]*d
 func (d *definitions) get(ctx context.Context, path string, list *apidiscovery.APIGroupDiscoveryList) error {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
-	data, err := d.rest.Get().AbsPath(path).SetHeader("Accept", aggregatedMedia).Do(ctx).Raw()
-	if err != nil {
-		return fmt.Errorf("discovery at %s: %w", path, err)
-	}
-	if err := json.Unmarshal(data, list); err != nil {
+	if err := restguard.ReadJSON(ctx, d.rest.Get().AbsPath(path).SetHeader("Accept", aggregatedMedia), list); err != nil {
 		return fmt.Errorf("discovery at %s: %w", path, err)
 	}
 	if list.Kind != "APIGroupDiscoveryList" {

@@ -282,15 +282,8 @@ func (l *listed) ask(ctx context.Context, kind schema.GroupVersionKind) error {
 	if kind.Group == "" {
 		path = "/api/" + kind.Version
 	}
-	result := l.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx)
-	answer, err := result.Raw()
-	if err != nil {
-		err = cmp.Or(result.Error(), err) // Raw does not read the server's Status, which says why
-	}
 	var list metav1.APIResourceList
-	if err == nil {
-		err = json.Unmarshal(answer, &list)
-	}
+	err := restguard.ReadJSON(ctx, l.rest.Get().AbsPath(path).SetHeader("Accept", mediaJSON), &list)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return &DiscoveryError{Kind: kind, Path: path, Err: stream.Bound(err)}
 	}

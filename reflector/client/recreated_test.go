@@ -1,7 +1,9 @@
 package client_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -246,6 +248,75 @@ func TestMissingDefinitionIsAskedForSeldomInTheEnd(t *testing.T) {
 		assert.Less(t, c.asked(), 16)
 		<-time.After(time.Hour)
 		assert.Less(t, c.asked(), 300, "the back-off grows")
+	})
+}
+
+// endless is a body without an end, which counts what is read. It ends at a GiB, so that a test without a
+// bound fails.
+type endless struct{ read atomic.Int64 }
+
+func (e *endless) Read(into []byte) (int, error) {
+	if e.read.Load() == 0 {
+		n := copy(into, `{"kind":"APIResourceList","groupVersion":"`)
+		e.read.Add(int64(n))
+		return n, nil
+	}
+	if e.read.Add(int64(len(into))) > 1<<30 {
+		return 0, io.EOF
+	}
+	for i := range into {
+		into[i] = 'a'
+	}
+	return len(into), nil
+}
+
+func (e *endless) Close() error { return nil }
+
+func TestDiscoveryReadsABoundedAnswer(t *testing.T) {
+	for _, way := range []string{"itself", "mapper"} {
+		body := &endless{}
+		config := &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			answer := reply(r, http.StatusOK, "")
+			answer.Body = body
+			return answer, nil
+		})}
+		opts := []client.ResourceOption{client.WithKind(bucketKind)}
+		if way == "mapper" {
+			m, err := mapper.InMemory(config)
+			require.NoError(t, err)
+			opts = append(opts, client.WithRESTMapper(m))
+		}
+		all, err := client.For[*Bucket](config, opts...)
+		require.NoError(t, err)
+		_, err = all.List(t.Context(), metav1.ListOptions{})
+		assert.ErrorContains(t, err, "size limit", way)
+		_, ok := errors.AsType[*client.DiscoveryError](err)
+		assert.True(t, ok, "%s: %v", way, err)
+		assert.Less(t, body.read.Load(), int64(64<<20), way)
+		assert.LessOrEqual(t, len(err.Error()), 1024, way)
+	}
+}
+
+// A reflector backs off by itself, and shows that.
+func TestDiscoveryDoesNotSleepForARetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		config := &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			requests++
+			answer := reply(r, http.StatusTooManyRequests, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"details":{"retryAfterSeconds":3600}}`)
+			answer.Header.Set("Retry-After", "3600")
+			return answer, nil
+		})}
+		all, err := client.For[*Bucket](config, client.WithKind(bucketKind))
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = all.List(t.Context(), metav1.ListOptions{})
+		require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+		seconds, ok := apierrors.SuggestsClientDelay(err)
+		assert.True(t, ok)
+		assert.Equal(t, 3600, seconds)
+		assert.Zero(t, time.Since(began))
+		assert.Equal(t, 1, requests)
 	})
 }
 

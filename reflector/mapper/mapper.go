@@ -155,7 +155,11 @@ func (t transport) WrappedRoundTripper() http.RoundTripper { return t.RoundTripp
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	caller := t.mapper.caller.Load()
 	if caller == nil {
-		return t.RoundTripper.RoundTrip(r)
+		response, err := t.RoundTripper.RoundTrip(r)
+		if err == nil {
+			response.Body = restguard.Bounded(response.Body)
+		}
+		return response, err
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	stop := context.AfterFunc(*caller, func() { cancel(context.Cause(*caller)) })
@@ -168,7 +172,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if response.StatusCode >= http.StatusBadRequest {
 		t.mapper.note(response)
 	}
-	response.Body = &body{ReadCloser: response.Body, end: sync.OnceFunc(end)}
+	response.Body = &body{ReadCloser: restguard.Bounded(response.Body), end: sync.OnceFunc(end)}
 	return response, nil
 }
 
