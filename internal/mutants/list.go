@@ -953,7 +953,7 @@ var mutants = []mutant{{
 	name:  "reflector: an empty list of a client of an unknown namespace is proof",
 	file:  "reflector/adapter.go",
 	text:  "(a.selects || !everywhere)",
-	with:  "a.selects",
+	with:  "(a.selects || everywhere && false)",
 	tests: []string{"./reflector"},
 }, {
 	name:  "reflector: the cache of a client of an unknown namespace is proof",
