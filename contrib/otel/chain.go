@@ -84,7 +84,7 @@ func (f *follower[T]) begin(key store.Key, version string, change store.ChangeTy
 	if span.IsRecording() {
 		span.SetAttributes(eventAttributes(key, change, origin)...)
 		if version != "" {
-			span.SetAttributes(attribute.String("kubereflector.resource_version", version))
+			span.SetAttributes(attribute.String("kubereflector.resource_version", sendable(version)))
 		}
 	}
 	span.End(trace.WithTimestamp(at))
@@ -101,12 +101,12 @@ func eventAttributes(key store.Key, change eventqueue.Type, origin eventqueue.Or
 }
 
 func keyAttributes(key store.Key) []attribute.KeyValue {
-	all := []attribute.KeyValue{attribute.String("kubereflector.object.name", key.Name)}
+	all := []attribute.KeyValue{attribute.String("kubereflector.object.name", sendable(key.Name))}
 	if key.Namespace != "" {
-		all = append(all, attribute.String("k8s.namespace.name", key.Namespace))
+		all = append(all, attribute.String("k8s.namespace.name", sendable(key.Namespace)))
 	}
 	if key.Cluster != "" {
-		all = append(all, attribute.String("k8s.cluster.name", key.Cluster))
+		all = append(all, attribute.String("k8s.cluster.name", sendable(key.Cluster)))
 	}
 	return all
 }

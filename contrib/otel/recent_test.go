@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
@@ -46,4 +47,13 @@ func TestChangesThatAreNotChosenCostNoMemory(t *testing.T) {
 	}
 	assert.Zero(t, testing.AllocsPerRun(100, func() { f.Commit(commit) }))
 	assert.Empty(t, f.to.recent.all)
+}
+
+// A protobuf string may have any bytes, and exporters drop a whole batch for one text that is not UTF-8.
+func TestNamesOfObjectsAreTextsThatCanBeSent(t *testing.T) {
+	assert.Equal(t, []attribute.KeyValue{
+		attribute.String("kubereflector.object.name", "a\uFFFD"),
+		attribute.String("k8s.namespace.name", "n\uFFFD"),
+		attribute.String("k8s.cluster.name", "c\uFFFD"),
+	}, keyAttributes(store.Key{Cluster: "c\xff", Namespace: "n\xff", Name: "a\xff"}))
 }

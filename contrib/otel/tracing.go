@@ -137,15 +137,17 @@ func (o observer) Handling(ctx context.Context, call informer.Handling) (context
 	}
 }
 
-// fail records a failure. Exporters drop a whole batch if one text is not UTF-8, and errors may
-// quote bytes of a server.
+// sendable returns a text of a server as UTF-8: exporters drop a whole batch if one text is not.
+func sendable(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// fail records a failure. Errors may quote bytes of a server.
 func fail(span trace.Span, err error) {
 	if err == nil || !span.IsRecording() {
 		return
 	}
 	text := err.Error()
 	if !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, "\uFFFD")
+		text = sendable(text)
 		err = errors.New(text)
 	}
 	span.RecordError(err)
