@@ -268,9 +268,9 @@ func isByNamespace(fn cache.IndexFunc) bool {
 // AddIndexers adds indexes, at any time. It indexes the objects in the cache before it returns. The
 // index by namespace, cache.NamespaceIndex, exists without it, but can still be added once.
 //
-// If a name is taken, AddIndexers returns an error and adds nothing. It also returns an error if a
-// function fails for an object in the cache. It has then added the indexes whose names come earlier
-// in the alphabet. If a function later returns an error or panics, the cache rejects the object:
+// If an index of a name was added through this Indexer, or a function is nil, AddIndexers returns an error
+// and adds nothing. It also returns an error if the cache has the name from elsewhere, or a function fails
+// for an object in the cache. It has then added the indexes whose names come earlier in the alphabet. If a function later returns an error or panics, the cache rejects the object:
 // see [store.AddIndex]. In client-go the program ends.
 func (x *Indexer[T]) AddIndexers(indexers cache.Indexers) error {
 	x.adding.Lock()
@@ -279,6 +279,9 @@ func (x *Indexer[T]) AddIndexers(indexers cache.Indexers) error {
 	for _, name := range names {
 		if _, taken := x.added(name); taken {
 			return fmt.Errorf("index %q was added before: choose another name", name)
+		}
+		if indexers[name] == nil {
+			return fmt.Errorf("index %q: %w", name, errNoIndexFunc)
 		}
 	}
 	for _, name := range names {
@@ -291,10 +294,7 @@ func (x *Indexer[T]) AddIndexers(indexers cache.Indexers) error {
 
 func (x *Indexer[T]) add(name string, fn cache.IndexFunc) error {
 	added := index[T]{fn: fn}
-	switch {
-	case fn == nil:
-		return fmt.Errorf("index %q: %w", name, errNoIndexFunc)
-	case !isByNamespace(fn):
+	if !isByNamespace(fn) {
 		found, err := store.AddIndex(x.view, name, func(object T) []string {
 			values, err := fn(object)
 			if err != nil {

@@ -215,7 +215,8 @@ func TestIndexersThatCannotBeAdded(t *testing.T) {
 	none := func(any) ([]string, error) { return nil, nil }
 	assert.ErrorContains(t, x.AddIndexers(cache.Indexers{"letters": none, "new": none}), `index "letters" was added before`)
 	assert.NotContains(t, x.GetIndexers(), "new", "nothing is added beside a name that is taken")
-	assert.ErrorIs(t, x.AddIndexers(cache.Indexers{"nil": nil}), errNoIndexFunc)
+	assert.ErrorIs(t, x.AddIndexers(cache.Indexers{"a": none, "nil": nil}), errNoIndexFunc)
+	assert.NotContains(t, x.GetIndexers(), "a", "nothing is added beside a missing function")
 	assert.ErrorContains(t, AsIndexer(c).AddIndexers(cache.Indexers{"letters": none}), `index "letters"`, "through another Indexer")
 
 	broken := errors.New("broken")
