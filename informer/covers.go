@@ -25,8 +25,9 @@ const lookupTimeout = 10 * time.Second
 //
 //   - The first list is not complete, also if the cache was restored.
 //   - The informer is one of package scoped, and none of its scopes contains the key.
-//   - The key is in another namespace than that of the client.
-//   - The scope, or the reflector, has a label selector, a field selector or shards.
+//   - The key is in another namespace than that of the client, or that is not known.
+//   - The scope, the reflector or its client has a label selector, a field selector or shards: see
+//     [reflector.KubernetesResourceReflector.Covers].
 //   - The informer has [WithGet].
 //
 // See [Informer.Gone].

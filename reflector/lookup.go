@@ -47,10 +47,10 @@ func (r *KubernetesResourceReflector[T]) Lookup(ctx context.Context, key store.K
 }
 
 // Covers reports whether the store holds an object of a key if one exists, once the reflector is synced and
-// as far as its watch has come. It returns false if the reflector or, as with the tweak of a factory, its client has a selector, if
-// the reflector has shards, and for a key in another namespace than the client's. It also returns false for
-// a key with a namespace if that of the client is not known: the client is of another package, and no
-// generated, dynamic or metadata client of client-go.
+// as far as its watch has come. It returns false if the reflector or, as with the tweak of a factory, its
+// client has a selector, if the reflector has shards, and for a key in another namespace than the client's.
+// It also returns false for a key with a namespace if that of the client is not known: the client is of
+// another package, and no generated, dynamic or metadata client of client-go.
 func (r *KubernetesResourceReflector[T]) Covers(key store.Key) bool {
 	return r.labelSelector == "" && r.fieldSelector == "" && r.shards == nil && !r.selects &&
 		!r.isElsewhere(key) && (!r.hidden || key.Namespace == "")
