@@ -8,11 +8,14 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 )
 
 // Creator, Patcher and Deleter are the methods that this package calls on a client. A
@@ -37,18 +40,52 @@ type (
 // server.
 var ErrNoVersion = errors.New("object has no UID or no resource version: pass it as the server returned it")
 
-// in returns the view of a client for the namespace of an object, if the client has views.
+// in returns the view of a client for the namespace of an object, if the client has views. A client
+// whose namespace is known not to be the object's is refused: the server would answer as if the object did
+// not exist.
 func in[T metav1.Object, C any](of C, object T) (C, error) {
-	all, ok := any(of).(*client.Resource[T])
-	switch {
-	case !ok || all == nil || all.Namespace() == object.GetNamespace():
-		return of, nil
-	case all.Namespace() != "" && object.GetNamespace() != "":
-		return of, fmt.Errorf("the client is of the namespace %q: %w", all.Namespace(), client.ErrOtherObject)
-	case all.Namespace() != "":
+	namespace, known := namespaceOf(of)
+	if !known || object.GetNamespace() == "" || namespace == object.GetNamespace() {
 		return of, nil
 	}
-	return any(all.In(object.GetNamespace())).(C), nil
+	if namespace != "" {
+		return of, fmt.Errorf("the client is of the namespace %q: %w", namespace, client.ErrOtherObject)
+	}
+	switch all := any(of).(type) {
+	case *client.Resource[T]:
+		return any(all.In(object.GetNamespace())).(C), nil
+	case anyResource:
+		return of, nil // of another T: it returns an error by itself
+	}
+	return of, fmt.Errorf("the client is of all namespaces, whose objects it can only list: pass the client of %q: %w", object.GetNamespace(), client.ErrOtherObject)
+}
+
+// anyResource is a [client.Resource] of some type.
+type anyResource interface {
+	jsonGetter
+	Namespace() string
+}
+
+// namespaceOf returns the namespace of a client, and whether it is known.
+func namespaceOf(of any) (namespace string, known bool) {
+	if isNil(of) {
+		return "", false
+	}
+	switch of := of.(type) {
+	case anyResource:
+		return of.Namespace(), true
+	case interface { // of a generated clientset
+		GetClient() rest.Interface
+		GetNamespace() string
+	}:
+		return of.GetNamespace(), true
+	case interface { // of a fake one
+		Kind() schema.GroupVersionKind
+		Namespace() string
+	}:
+		return of.Namespace(), true
+	}
+	return "", false
 }
 
 // errOptions means that a caller passed more options than one value of them holds.
@@ -81,7 +118,7 @@ func Delete[T metav1.Object](ctx context.Context, client Deleter, held T, opts .
 		return failed("delete", held, err)
 	}
 	err = client.Delete(ctx, held.GetName(), options)
-	gone := apierrors.IsNotFound(err) || options.Preconditions.ResourceVersion == nil && replaced(err)
+	gone := isGone(err, held) || options.Preconditions.ResourceVersion == nil && isReplaced(err, held)
 	if err != nil && !gone {
 		return failed("delete", held, err)
 	}
@@ -115,15 +152,25 @@ func hastens(held metav1.Object, options metav1.DeleteOptions) bool {
 	return left != nil && wanted != nil && *wanted < *left
 }
 
-// replaced reports whether the server says that another object has the name. A webhook may also
-// answer with a conflict. That conflict does not name an object, and the object still exists.
-func replaced(err error) bool {
+// isGone reports whether a server's answer says that an object does not exist. A 404 may also say that
+// the server has no such path, or that a webhook missed another object.
+func isGone(err error, held metav1.Object) bool {
+	return stream.IsObjectMissing(err) && nameIn(err) == held.GetName()
+}
+
+// isReplaced reports whether the answer to a deletion with a UID says that another object has the name. A
+// webhook may also answer with a conflict, and the object then still exists.
+func isReplaced(err error, held metav1.Object) bool {
+	return apierrors.IsConflict(err) && !stream.IsDenial(err) && nameIn(err) == held.GetName()
+}
+
+// nameIn returns the name of the object that a server's error is about; empty if it names none.
+func nameIn(err error) string {
 	var answer apierrors.APIStatus
-	if !apierrors.IsConflict(err) || !errors.As(err, &answer) {
-		return false
+	if errors.As(err, &answer) && answer.Status().Details != nil {
+		return answer.Status().Details.Name
 	}
-	details := answer.Status().Details
-	return details != nil && details.Name != ""
+	return ""
 }
 
 func failed(what string, object metav1.Object, err error) error {

@@ -9,7 +9,6 @@ import (
 	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/store"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -81,7 +80,7 @@ func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], he
 	}
 	others := slices.DeleteFunc(slices.Clone(held.GetFinalizers()), func(other string) bool { return other == finalizer })
 	current, err := sendMetadata(ctx, client, held, "finalizers", held.GetFinalizers(), others)
-	if apierrors.IsNotFound(err) {
+	if isGone(err, held) {
 		ownwrites.Report(ctx, ownwrites.Write{Object: held, Deleted: true})
 		return held, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,7 +74,7 @@ func send[T metav1.Object](ctx context.Context, client Patcher[T], held T, d dif
 	}
 	p := &patching[T]{client: client, held: held, difference: d, subresources: subresources}
 	written, err := p.send(ctx)
-	if len(subresources) > 0 && apierrors.IsNotFound(err) {
+	if len(subresources) > 0 && apierrors.IsNotFound(err) && !stream.IsDenial(err) {
 		err = fmt.Errorf("the object is gone, or its resource has no subresource %s: %w", subresources[0], err)
 	}
 	if err != nil {
