@@ -35,8 +35,36 @@ func differenceOf[T metav1.Object](held, want T) (d difference, err error) {
 	if d.before, err = documentOf(d.shape, held); err != nil {
 		return d, err
 	}
-	d.after, err = documentOf(d.shape, want)
-	return d, err
+	if d.after, err = documentOf(d.shape, want); err != nil {
+		return d, err
+	}
+	d.ofOneState()
+	return d, nil
+}
+
+// ofOneState takes the UID and the resource version out of the difference. Held's are the precondition of
+// a patch, and the wanted object may have none, or those of another state. Its operations would come after
+// the precondition, and so replace it.
+func (d *difference) ofOneState() {
+	held, ok := d.before["metadata"].(map[string]any)
+	if !ok {
+		return
+	}
+	want, ok := d.after["metadata"].(map[string]any)
+	if !ok {
+		want = map[string]any{}
+		if d.after == nil { // an Unstructured without data
+			d.after = map[string]any{}
+		}
+		d.after["metadata"] = want
+	}
+	for _, name := range [...]string{"uid", "resourceVersion"} {
+		if value, ok := held[name]; ok {
+			want[name] = value
+		} else {
+			delete(want, name)
+		}
+	}
 }
 
 // documentOf returns the JSON of an object without its managedFields. They belong to the server, and

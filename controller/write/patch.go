@@ -32,9 +32,9 @@ var errNil = fmt.Errorf("object is nil: %w", ErrNoVersion)
 // difference it returns held and sends no request. For a resource with a status subresource, the
 // server ignores differences in the status: see [Status].
 //
-// Make the wanted object from a [Copy] of held, so that all other fields are equal. It must not
-// share changed maps, slices or pointers with held: Patch cannot see such changes. It returns
-// [ErrSame] if held and want are the same object.
+// Make the wanted object from a [Copy] of held, so that all other fields are equal. Its UID and resource
+// version do not count: held's are the precondition. It must not share changed maps, slices or pointers
+// with held: Patch cannot see such changes. It returns [ErrSame] if held and want are the same object.
 func Patch[T metav1.Object](ctx context.Context, client Patcher[T], held, want T) (T, error) {
 	d, err := differenceOf(held, want)
 	if err != nil {
