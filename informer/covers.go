@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/feed"
+	"github.com/kubereflector/kubereflector/internal/missing"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,7 +107,7 @@ var errUnsynced = errors.New("first list is not complete, and the informer has n
 func (i *Informer[T]) lookupByGet(ctx context.Context, key store.Key) (uid types.UID, exists bool, err error) {
 	object, err := i.get(ctx, key)
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && !missing.Path(err):
 		return "", false, nil
 	case err != nil:
 		return "", false, err

@@ -57,6 +57,12 @@ func TestGone(t *testing.T) {
 	nothing := New(pods, WithGet(func(context.Context, store.Key) (metav1.Object, error) { return (*corev1.Pod)(nil), nil }))
 	_, err := nothing.Gone(t.Context(), store.Key{Namespace: "ns", Name: "there"})
 	assert.ErrorContains(t, err, "return a NotFound error if there is none")
+
+	all := New(pods, WithGet(func(ctx context.Context, key store.Key) (metav1.Object, error) {
+		return pods.Get(ctx, key.Name, metav1.GetOptions{})
+	}))
+	_, err = all.Gone(t.Context(), store.Key{Namespace: "ns", Name: "there"})
+	assert.ErrorContains(t, err, "could not find the requested resource", "a client of all namespaces finds no object")
 }
 
 // A cache that is empty, or was restored, lacks objects that exist.

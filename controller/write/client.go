@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
+	"github.com/kubereflector/kubereflector/internal/missing"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -161,7 +162,7 @@ func isGone(err error, held metav1.Object) bool {
 // isReplaced reports whether the answer to a deletion with a UID says that another object has the name. A
 // webhook may also answer with a conflict, and the object then still exists.
 func isReplaced(err error, held metav1.Object) bool {
-	return apierrors.IsConflict(err) && !stream.IsDenial(err) && nameIn(err) == held.GetName()
+	return apierrors.IsConflict(err) && !missing.Denial(err) && nameIn(err) == held.GetName()
 }
 
 // nameIn returns the name of the object that a server's error is about; empty if it names none.

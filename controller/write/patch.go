@@ -9,8 +9,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/kubereflector/kubereflector/internal/missing"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
-	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -74,7 +74,7 @@ func send[T metav1.Object](ctx context.Context, client Patcher[T], held T, d dif
 	}
 	p := &patching[T]{client: client, held: held, difference: d, subresources: subresources}
 	written, err := p.send(ctx)
-	if len(subresources) > 0 && apierrors.IsNotFound(err) && !stream.IsDenial(err) {
+	if len(subresources) > 0 && apierrors.IsNotFound(err) && !missing.Denial(err) {
 		err = fmt.Errorf("the object is gone, or its resource has no subresource %s: %w", subresources[0], err)
 	}
 	if err != nil {

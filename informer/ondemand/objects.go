@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/kubereflector/kubereflector/internal/byreference"
+	"github.com/kubereflector/kubereflector/internal/missing"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -150,6 +151,9 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 		var own bool
 		object, own, err = o.fetch(ctx, key)
 		switch {
+		case missing.Path(err):
+			// The object may exist elsewhere, so the error must not be taken for a 404 of the object.
+			return none, o.failed(ctx, key, fmt.Errorf("server has no such path: %v", err))
 		case apierrors.IsNotFound(err):
 			// A request that began before this call may have been answered between the deletion of
 			// one object and the creation of the next.
@@ -161,8 +165,8 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 			return none, o.failed(ctx, key, err)
 		}
 		err = o.current(key, object)
-		if missing, ok := errors.AsType[*NotFoundError](err); ok {
-			return none, missing
+		if gone, ok := errors.AsType[*NotFoundError](err); ok {
+			return none, gone
 		}
 		if err == nil {
 			return object, nil

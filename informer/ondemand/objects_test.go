@@ -3,6 +3,7 @@ package ondemand
 import (
 	"context"
 	"errors"
+	"net/http"
 	"runtime"
 	"strconv"
 	"strings"
@@ -195,6 +196,18 @@ func TestDeletedObjects(t *testing.T) {
 		assert.True(t, ok)
 		assert.Equal(t, 1, b.asked())
 	})
+}
+
+// The path may lack its namespace, or the server may not serve the version any more.
+func TestMissingResourceIsNoMissingObject(t *testing.T) {
+	noPath := apierrors.NewGenericServerResponse(http.StatusNotFound, "GET", schema.GroupResource{Resource: "things"}, "a", "404 page not found", 0, true)
+	b := &backend{answers: func(context.Context, string, int) (*object, error) { return nil, noPath }}
+	o, _ := on(t, b, []*object{at("u", "5")})
+	_, err := o.Get(t.Context(), aKey)
+	failed, ok := errors.AsType[*FetchError](err)
+	require.True(t, ok, "%v", err)
+	require.ErrorContains(t, failed, "server has no such path")
+	assert.False(t, apierrors.IsNotFound(err), "%v", err)
 }
 
 // An answer that was on its way before an object was made anew says nothing of that.

@@ -196,8 +196,8 @@ var mutants = []mutant{{
 }, {
 	name:  "reflector: a resource that is not served counts as an object that is gone",
 	file:  "internal/wire/stream/source.go",
-	text:  "return apierrors.IsNotFound(err) && !IsResourceMissing(err) && !IsDenial(err)",
-	with:  "return apierrors.IsNotFound(err) && !IsDenial(err)",
+	text:  "return apierrors.IsNotFound(err) && !IsResourceMissing(err) && !missing.Denial(err)",
+	with:  "return apierrors.IsNotFound(err) && !missing.Denial(err)",
 	tests: []string{"./reflector"},
 }, {
 	name:  "reflector: a selector counts as everything",

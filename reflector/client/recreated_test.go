@@ -18,6 +18,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -340,6 +341,38 @@ func TestRefusedDiscoveryNamesTheMissingPermission(t *testing.T) {
 				assert.ErrorContains(t, err, part)
 			}
 			assert.LessOrEqual(t, len(err.Error()), 1024)
+		}
+	})
+}
+
+// A webhook says 404 of something else than the resource, so discovery need not be asked again.
+func TestDenialByAWebhookIsNoMissingResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		namespaces := func(open func(*rest.Config) (*client.Resource[*corev1.Namespace], error)) *client.Resource[*corev1.Namespace] {
+			all, err := open(server.Config())
+			require.NoError(t, err)
+			return all
+		}
+		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		denied := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: `admission webhook "w" denied the request: no policy`}
+		for name, all := range map[string]*client.Resource[*corev1.Namespace]{
+			"For": namespaces(func(c *rest.Config) (*client.Resource[*corev1.Namespace], error) { return client.For[*corev1.Namespace](c) }),
+			"ForResource": namespaces(func(c *rest.Config) (*client.Resource[*corev1.Namespace], error) {
+				return client.ForResource[*corev1.Namespace](c, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
+			}),
+		} {
+			_, err := all.List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			fault := server.Inject(reflectortest.AnswerStatus(denied).On("create", "namespaces").Times(2))
+			server.ForgetRequests()
+			for range 2 {
+				_, err = all.Create(t.Context(), object, metav1.CreateOptions{})
+				require.True(t, apierrors.IsNotFound(err), "%s: %v", name, err)
+				require.NotErrorIs(t, err, client.ErrNoNamespace, name)
+			}
+			assert.Len(t, server.Requests(), 2, name)
+			fault.Remove()
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/missing"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -242,23 +243,15 @@ func SharesParts(client any) bool {
 // IsObjectMissing reports whether an error says that the server knows the resource and has no such
 // object.
 func IsObjectMissing(err error) bool {
-	return apierrors.IsNotFound(err) && !IsResourceMissing(err) && !IsDenial(err)
+	return apierrors.IsNotFound(err) && !IsResourceMissing(err) && !missing.Denial(err)
 }
 
 // IsResourceMissing reports whether an error says that the server does not know a resource. If only
 // the object is missing, the status is the API server's own and names the object.
 func IsResourceMissing(err error) bool {
 	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || IsDenial(err) {
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || missing.Denial(err) {
 		return false
 	}
-	details := status.Status().Details
-	return details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
-// IsDenial reports whether an error is the answer of an admission webhook. The API server passes on the
-// webhook's code, reason and details, which may be about another object, and marks only the message.
-func IsDenial(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && strings.HasPrefix(status.Status().Message, "admission webhook ")
+	return status.Status().Details == nil || missing.Path(err)
 }
