@@ -153,9 +153,11 @@ func (o *Objects[T]) metadataChanged(news byreference.News) {
 		return
 	}
 	for key := range o.agreed.requested {
-		o.agreed.Forget(key)
+		if !news.Partial || news.Scope.Contains(key) {
+			o.agreed.Forget(key)
+			delete(o.agreed.requested, key)
+		}
 	}
-	clear(o.agreed.requested)
 }
 
 func (o *Objects[T]) observeLocked(watch *byreference.Watch, news byreference.News) {

@@ -304,3 +304,47 @@ func TestKindIsReadAgainWhenItsVersionsCanBeCompared(t *testing.T) {
 	remove()
 	require.NoError(t, read())
 }
+
+// Each partition of the metadata has a watch of its own, and the version of one says nothing of the objects
+// of another.
+func TestScopesOfTheMetadataThatAreBehindEachOther(t *testing.T) {
+	metas, owned := store.New(store.ObjectKey[*object]), store.New(store.ObjectKey[*object])
+	other, own := partition(t, metas, "m"), partition(t, metas, "ns")
+	require.NoError(t, own.Replace([]*object{at("u", "45")}, "45"))
+	require.NoError(t, other.Replace(nil, "100"))
+	require.NoError(t, owned.Replace(nil, "45"))
+	b := always(at("u", "60"))
+	o := owning(t, b, metas, owned)
+	require.NoError(t, own.Bookmark("46"))
+	require.NoError(t, other.Bookmark("101"))
+	read := func() string {
+		got, err := o.Get(t.Context(), aKey)
+		require.NoError(t, err)
+		return got.ResourceVersion
+	}
+	require.Equal(t, "60", read())
+	require.Equal(t, 1, b.asked())
+	require.NoError(t, own.Bookmark("47"))
+	require.NoError(t, owned.Add(at("u", "50")))
+	require.Equal(t, "60", read(), "not an earlier state than before")
+	require.NoError(t, other.Replace(nil, "102"))
+	require.Equal(t, "60", read(), "only a list of its scope says that the server may have been restored")
+
+	require.NoError(t, owned.Update(at("u", "70")))
+	asked := b.asked()
+	require.Equal(t, "70", read())
+	require.Equal(t, asked, b.asked(), "the owned watch is ahead of the metadata")
+	require.NoError(t, owned.Delete(at("u", "71")))
+	require.NoError(t, own.Replace([]*object{at("u", "45")}, "48"))
+	_, err := o.Get(t.Context(), aKey)
+	require.ErrorIs(t, err, ErrStale, "a list that is behind that of another scope is no restore")
+	require.NoError(t, own.Replace([]*object{at("u", "44")}, "44"))
+	require.Equal(t, "60", read(), "and one that is behind its own scope is a restore")
+}
+
+func partition(t *testing.T, of *store.Cache[*object], namespace string) *store.Partition[*object] {
+	t.Helper()
+	p, err := of.Partition(store.Scope{Namespace: namespace})
+	require.NoError(t, err)
+	return p
+}

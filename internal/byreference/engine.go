@@ -212,10 +212,10 @@ func (e *Engine) Reached(key store.Key, version string, f Facts) bool {
 
 // Version returns the version up to which all watches with a list have received every change.
 func (e *Engine) Version() string {
-	lowest := e.metadata.version
+	lowest := e.metadata.lowest()
 	for _, w := range e.owned {
-		if w.synced && newer(lowest, w.version) {
-			lowest = w.version
+		if w.synced && newer(lowest, w.lowest()) {
+			lowest = w.lowest()
 		}
 	}
 	return lowest

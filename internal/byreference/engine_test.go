@@ -111,6 +111,30 @@ func TestVersionIsTheLowestOfTheWatchesWithAList(t *testing.T) {
 	assert.Equal(t, "10", e.Version())
 }
 
+func TestScopesOfAWatchSayNothingOfEachOther(t *testing.T) {
+	e := New()
+	at := func(scope store.Scope, version string, rejected ...store.Key) {
+		t.Helper()
+		assert.False(t, observe(t, e, e.Metadata(), News{Partial: true, Scope: scope, List: true, Version: version, Rejected: rejected}).Restored)
+	}
+	one, all := store.Scope{Namespace: "one"}, store.Scope{Cluster: "c"}
+	ofOne, ofAll := store.Key{Namespace: "one", Name: "a"}, store.Key{Cluster: "c", Namespace: "one", Name: "a"}
+	at(all, "100", ofAll)
+	at(one, "9")
+	at(all, "101", ofAll)
+	assert.Equal(t, "9", e.Version())
+	for key, passed := range map[store.Key]map[string]bool{
+		ofOne: {"9": true, "10": false}, ofAll: {"100": false}, {Name: "of no scope"}: {"9": false},
+	} {
+		for version, want := range passed {
+			assert.Equal(t, want, e.Reached(key, version, Facts{}), "%v %s", key, version)
+		}
+	}
+	at(all, "102")
+	assert.True(t, e.Reached(ofAll, "102", Facts{}))
+	assert.True(t, observe(t, e, e.Metadata(), News{Partial: true, Scope: one, List: true, Version: "8"}).Restored)
+}
+
 func TestVersionsThatCannotBeComparedAreRefused(t *testing.T) {
 	for _, version := range []string{"", "abc", "0x1"} {
 		e := New()

@@ -10,10 +10,55 @@ import (
 type Watch struct {
 	selector labels.Selector // of the owned objects; nil for the metadata
 	synced   bool            // the first list has arrived
-	version  string          // every change up to it is received; empty if that is unknown
+	progress
+	// scopes are for the partitions of a cache. Each has a watch of its own, whose version says nothing of
+	// the objects of the others.
+	scopes map[store.Scope]*progress
+}
+
+// progress is how far a watch has come.
+type progress struct {
+	version string // every change up to it is received; empty if that is unknown
 	// rejected has the objects that the cache rejected, with the version received before. That is
 	// empty if it is unknown.
 	rejected map[store.Key]string
+}
+
+// of returns the progress of the watch that has an object.
+func (w *Watch) of(key store.Key) *progress {
+	for _, scope := range [...]store.Scope{{Cluster: key.Cluster, Namespace: key.Namespace}, {Cluster: key.Cluster}} {
+		if p, ok := w.scopes[scope]; ok {
+			return p
+		}
+	}
+	return &w.progress
+}
+
+// in returns the progress of the watch that made news.
+func (w *Watch) in(n News) *progress {
+	if !n.Partial {
+		return &w.progress
+	}
+	if w.scopes == nil {
+		w.scopes = map[store.Scope]*progress{}
+	}
+	p := w.scopes[n.Scope]
+	if p == nil {
+		p = &progress{}
+		w.scopes[n.Scope] = p
+	}
+	return p
+}
+
+// lowest returns the version up to which every change is received.
+func (w *Watch) lowest() string {
+	lowest, first := w.version, true
+	for _, p := range w.scopes {
+		if first || newer(lowest, p.version) {
+			lowest, first = p.version, false
+		}
+	}
+	return lowest
 }
 
 // Synced reports whether the first list has arrived.
@@ -24,6 +69,9 @@ type News struct {
 	// Version is the version up to which the cache has received every change; empty if the commit
 	// does not say.
 	Version string
+	// Partial is true for a commit of a partition of the cache, and Scope is then the partition's.
+	Partial bool
+	Scope   store.Scope
 	// List is true if a list was committed.
 	List bool
 	// Synced is true if the cache had its first list.
@@ -40,6 +88,9 @@ type News struct {
 // NewsOf returns the news of a commit.
 func NewsOf[T any](commit *store.Commit[T], rejected []store.Key) News {
 	n := News{Version: commit.ObservedVersion, List: commit.Origin == store.List, Synced: commit.Synced, Rejected: rejected}
+	if commit.Partition != nil {
+		n.Partial, n.Scope = true, commit.Partition.Scope()
+	}
 	for i := range commit.Changes {
 		c := &commit.Changes[i]
 		now := c.Version.ResourceVersion
@@ -53,15 +104,16 @@ func NewsOf[T any](commit *store.Commit[T], rejected []store.Key) News {
 
 // observe notes news, and reports whether the server was restored.
 func (w *Watch) observe(n News) (restored bool) {
+	p := w.in(n)
 	if n.Version == "" && !n.List {
-		n.Version = w.version
+		n.Version = p.version
 	}
-	restored = n.Back || n.List && newer(w.version, n.Version)
+	restored = n.Back || n.List && newer(p.version, n.Version)
 	var rejected map[store.Key]string
 	for _, key := range n.Rejected {
-		before, ok := w.rejected[key]
+		before, ok := p.rejected[key]
 		if !ok {
-			before = w.version
+			before = p.version
 		}
 		if restored {
 			before = ""
@@ -71,18 +123,19 @@ func (w *Watch) observe(n News) (restored bool) {
 		}
 		rejected[key] = before
 	}
-	w.version, w.rejected, w.synced = n.Version, rejected, n.Synced
+	p.version, p.rejected, w.synced = n.Version, rejected, n.Synced
 	return restored
 }
 
 // received reports whether the cache shows every change of an object up to a version.
 func (w *Watch) received(key store.Key, version string) bool {
+	p := w.of(key)
 	for _, key := range [...]store.Key{key, {}} {
-		if before, ok := w.rejected[key]; ok && (before == "" || newer(version, before)) {
+		if before, ok := p.rejected[key]; ok && (before == "" || newer(version, before)) {
 			return false
 		}
 	}
-	return w.synced && w.version != "" && !newer(version, w.version)
+	return w.synced && p.version != "" && !newer(version, p.version)
 }
 
 // newer reports whether a resource version is known to be later than another.

@@ -340,7 +340,7 @@ var mutants = []mutant{{
 }, {
 	name:  "byreference: a watch without a version has received everything",
 	file:  "internal/byreference/watch.go",
-	text:  "w.synced && w.version != \"\" &&",
+	text:  "w.synced && p.version != \"\" &&",
 	with:  "w.synced &&",
 	tests: []string{"./internal/byreference"},
 }, {
@@ -412,20 +412,20 @@ var mutants = []mutant{{
 }, {
 	name:  "byreference: the version ignores the owned watches",
 	file:  "internal/byreference/engine.go",
-	text:  "if w.synced && newer(lowest, w.version) {",
+	text:  "if w.synced && newer(lowest, w.lowest()) {",
 	with:  "if false {",
 	tests: []string{"./internal/byreference"},
 }, {
 	name:  "byreference: a list from before the last one shows no restore",
 	file:  "internal/byreference/watch.go",
-	text:  "restored = n.Back || n.List && newer(w.version, n.Version)",
+	text:  "restored = n.Back || n.List && newer(p.version, n.Version)",
 	with:  "restored = n.Back",
 	tests: []string{"./internal/byreference"},
 }, {
 	name:  "byreference: an earlier state in a list shows no restore",
 	file:  "internal/byreference/watch.go",
-	text:  "restored = n.Back || n.List && newer(w.version, n.Version)",
-	with:  "restored = n.List && newer(w.version, n.Version)",
+	text:  "restored = n.Back || n.List && newer(p.version, n.Version)",
+	with:  "restored = n.List && newer(p.version, n.Version)",
 	tests: []string{"./internal/byreference"},
 }, {
 	name:  "byreference: a restore keeps what was received before a rejection",
