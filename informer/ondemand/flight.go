@@ -20,6 +20,7 @@ var errAbandoned = errors.New("client ended by runtime.Goexit")
 type flight[T any] struct {
 	waiting int // guarded by Objects.mu
 	cancel  context.CancelFunc
+	listed  int // how many lists there were before the request
 	// outdated is true if the owned objects had the object meanwhile, or if the metadata was listed
 	// again. Its object is only for the callers that wait already. Guarded by Objects.mu.
 	outdated bool
@@ -62,7 +63,7 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own
 			close(f.done)
 			return f, own, nil
 		}
-		f = &flight[T]{done: make(chan struct{})}
+		f = &flight[T]{done: make(chan struct{}), listed: o.agreed.listed(key)}
 		// It has the first caller's values, such as a trace, but no caller's deadline.
 		var flying context.Context
 		flying, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -101,7 +102,7 @@ func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 	defer o.mu.Unlock()
 	o.forgetLocked(key, f)
 	if f.err == nil {
-		o.raise(key, f.object)
+		o.raise(key, f.object, f.listed)
 	}
 	if f.err == nil && !o.closed && !f.outdated && o.current(key, f.object) == nil {
 		o.recent.put(key, f.object, f.size)

@@ -84,7 +84,7 @@ func New[T Object, C Client[T], M Object](clients func(namespace string) C, meta
 		clients: func(namespace string) Client[T] { return clients(namespace) },
 		recent:  newRecent[T](limits),
 		flights: map[store.Key]*flight[T]{},
-		agreed:  agreed[T]{Engine: byreference.New(), requested: map[store.Key]bool{}, refused: map[*byreference.Watch]error{}},
+		agreed:  agreed[T]{Engine: byreference.New(), requested: map[store.Key]bool{}, listsIn: map[store.Scope]int{}, refused: map[*byreference.Watch]error{}},
 	}
 	o.closing, o.end = context.WithCancel(context.Background())
 	o.meta = func(key store.Key) (version store.Version, known bool) {

@@ -587,6 +587,53 @@ func TestNobodyJoinsARequestOfBeforeARelist(t *testing.T) {
 	}
 }
 
+// The server is restored while a request is open, whose answer belongs to the lost history.
+func TestAnswerOfBeforeARelistIsNoDemandOnTheServer(t *testing.T) {
+	for _, scope := range []string{"", "ns", "other"} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			b := &backend{answers: func(_ context.Context, _ string, nth int) (*object, error) {
+				if nth == 1 {
+					<-release
+					return at("u", "1100"), nil
+				}
+				return at("u", "51"), nil
+			}}
+			metas := store.New(store.ObjectKey[*object])
+			listed := store.Store[*object](metas)
+			if scope != "" {
+				require.NoError(t, partition(t, metas, "ns").Replace([]*object{at("u", "5")}, "1000"))
+				listed = partition(t, metas, scope)
+			}
+			var own []*object
+			if scope != "other" {
+				own = []*object{at("u", "5")}
+			}
+			require.NoError(t, listed.Replace(own, "1000"))
+			o, err := New(Cluster(b), &metas.View)
+			require.NoError(t, err)
+			defer o.Close()
+			var early sync.WaitGroup
+			early.Go(func() {
+				got, err := o.Get(t.Context(), aKey)
+				assert.NoError(t, err)
+				assert.Equal(t, "1100", got.ResourceVersion)
+			})
+			synctest.Wait()
+			require.NoError(t, listed.Replace(own, "50"))
+			close(release)
+			early.Wait()
+			if scope == "other" {
+				assert.Equal(t, 1, o.agreed.Open(), "the list was one of other objects")
+				return
+			}
+			got, err := o.Get(t.Context(), aKey)
+			require.NoError(t, err)
+			assert.Equal(t, "51", got.ResourceVersion)
+		})
+	}
+}
+
 // A request that nobody may join any more still ends with Close.
 func TestCloseEndsARequestOfBeforeARelist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -79,6 +79,10 @@ type agreed[T Object] struct {
 	// requested has the keys of versions that a request returned. Unlike what a watch has delivered,
 	// such a version does not outlast a list: a server that was restored since may never reach it.
 	requested map[store.Key]bool
+	// lists counts the lists of the metadata, and listsIn those of a scope. An answer to a request from
+	// before a list does not outlast it either.
+	lists   int
+	listsIn map[store.Scope]int
 	// refused has the watches with versions that cannot be compared. A later list may be better.
 	refused map[*byreference.Watch]error
 }
@@ -128,11 +132,31 @@ func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
 	return object, true
 }
 
+// listed returns how many lists there were of the metadata of an object.
+func (a *agreed[T]) listed(key store.Key) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.listedLocked(key)
+}
+
+func (a *agreed[T]) listedLocked(key store.Key) int {
+	all := store.Scope{Cluster: key.Cluster}
+	in := store.Scope{Cluster: key.Cluster, Namespace: key.Namespace}
+	n := a.lists + a.listsIn[all]
+	if in != all {
+		n += a.listsIn[in]
+	}
+	return n
+}
+
 // raise notes that a requested object was read. It does so without owned caches, too: one that is added
-// later may have an earlier state.
-func (o *Objects[T]) raise(key store.Key, object T) {
+// later may have an earlier state. listed is what it was when the request began.
+func (o *Objects[T]) raise(key store.Key, object T, listed int) {
 	o.agreed.mu.Lock()
 	defer o.agreed.mu.Unlock()
+	if o.agreed.listedLocked(key) != listed {
+		return
+	}
 	if before := o.agreed.Shown(key); o.raiseLocked(key, versionOf(object)) != before {
 		o.agreed.requested[key] = true
 	}
@@ -149,8 +173,13 @@ func (o *Objects[T]) metadataChanged(news byreference.News) {
 	o.agreed.mu.Lock()
 	defer o.agreed.mu.Unlock()
 	o.observeLocked(o.agreed.Metadata(), news)
-	if !news.List {
+	switch {
+	case !news.List:
 		return
+	case news.Partial:
+		o.agreed.listsIn[news.Scope]++
+	default:
+		o.agreed.lists++
 	}
 	for key := range o.agreed.requested {
 		if !news.Partial || news.Scope.Contains(key) {
