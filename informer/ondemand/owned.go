@@ -113,22 +113,23 @@ func (o *Objects[T]) decideLocked(key store.Key) (action byreference.Action, new
 	return action, newest, version
 }
 
-// ownedObject returns an object of the caches of owned objects, unless it is outdated or deleted.
+// ownedObject returns an object of the caches of owned objects, unless it is outdated or deleted. The cache
+// may show it in a later state than its follower has noted, and then that is noted here.
 func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
+	var none T
 	o.agreed.mu.Lock()
+	defer o.agreed.mu.Unlock()
 	if o.ended || len(o.agreed.owned) == 0 || len(o.agreed.refused) > 0 {
-		o.agreed.mu.Unlock()
-		return object, false
+		return none, false
 	}
 	action, newest, version := o.decideLocked(key)
-	o.agreed.mu.Unlock()
 	if action != byreference.ShowOwned {
-		return object, false
+		return none, false
 	}
 	if object, ok = newest.Get(key); !ok || newer(version.ResourceVersion, object.GetResourceVersion()) {
-		var none T
 		return none, false // it left just now
 	}
+	o.raiseLocked(key, versionOf(object))
 	return object, true
 }
 

@@ -348,3 +348,39 @@ func partition(t *testing.T, of *store.Cache[*object], namespace string) *store.
 	require.NoError(t, err)
 	return p
 }
+
+// A cache shows a commit before its followers hear of it.
+func TestObjectReadBeforeTheFollowersHearOfItIsNotForgotten(t *testing.T) {
+	metas, owned := caches(t)
+	second := store.New(store.ObjectKey[*object])
+	require.NoError(t, second.Replace(nil, "1"))
+	var o *Objects[*object]
+	var reads []string
+	read := func() {
+		if got, ok := o.Cached(aKey); ok {
+			reads = append(reads, got.ResourceVersion)
+		}
+	}
+	stop := owned.Follow(committed(func() {
+		if o == nil {
+			return
+		}
+		read()
+		assert.NoError(t, second.Update(at("u", "65")))
+		read()
+	}))
+	defer stop()
+	require.NoError(t, owned.Add(at("u", "60")))
+	require.NoError(t, second.Add(at("u", "60")))
+	o = owning(t, always(nil), metas, owned)
+	o.AddOwned(&second.View)
+	require.NoError(t, owned.Update(at("u", "70")))
+	read()
+	assert.Equal(t, []string{"70", "70"}, reads)
+}
+
+// committed is a follower.
+type committed func()
+
+func (committed) Start(*store.Snapshot[*object])  {}
+func (c committed) Commit(*store.Commit[*object]) { c() }

@@ -7,7 +7,6 @@ import (
 	"path"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/missing"
