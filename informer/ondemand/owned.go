@@ -129,7 +129,9 @@ func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
 	if object, ok = newest.Get(key); !ok || newer(version.ResourceVersion, object.GetResourceVersion()) {
 		return none, false // it left just now
 	}
-	o.raiseLocked(key, versionOf(object))
+	if read := versionOf(object); read != version {
+		o.raiseLocked(key, read)
+	}
 	return object, true
 }
 
