@@ -199,15 +199,17 @@ type getter[T any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
-// isUnapplied reports whether a JSON patch failed before the server validated the object: an operation
-// did not apply. That 422 names no object.
+// isUnapplied reports whether a JSON patch failed because an operation did not apply. That 422 names no
+// object and no cause. The server also answers 422 if the result has another type, with the cause, or if a
+// webhook says so.
 func isUnapplied(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
 		return false
 	}
 	status := answer.Status()
-	return status.Code == http.StatusUnprocessableEntity && (status.Details == nil || status.Details.Name == "")
+	return status.Code == http.StatusUnprocessableEntity && !missing.Denial(err) &&
+		(status.Details == nil || status.Details.Name == "" && len(status.Details.Causes) == 0)
 }
 
 // review reads the object after the server could not apply a plan. If the object has another version,

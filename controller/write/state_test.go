@@ -3,6 +3,8 @@ package write
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
@@ -10,10 +12,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	invalid "k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -110,5 +115,41 @@ func TestWantedObjectWithoutMetadataKeepsThePrecondition(t *testing.T) {
 		d, err := differenceOf(held, &unstructured.Unstructured{Object: object})
 		require.NoError(t, err)
 		assert.Equal(t, map[string]any{"uid": "u", "resourceVersion": "5"}, d.after["metadata"])
+	}
+}
+
+// rejecting is a generated client whose server refuses the patches of one object.
+type rejecting struct {
+	held *appsv1.Deployment
+	err  error
+}
+
+func (r rejecting) Get(context.Context, string, metav1.GetOptions) (*appsv1.Deployment, error) {
+	return r.held, nil
+}
+
+func (r rejecting) Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*appsv1.Deployment, error) {
+	return nil, r.err
+}
+
+// A server and its webhooks also answer 422 without a name to a patch that applies.
+func TestRefusalOfAPatchThatAppliesIsNotAmbiguous(t *testing.T) {
+	held := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u", ResourceVersion: "5"}}
+	held.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "a"}, {Key: "a", Value: "b"}}
+	want := held.DeepCopy()
+	want.Spec.Template.Spec.Tolerations[1].Value = "c"
+	for name, test := range map[string]struct {
+		err       error
+		ambiguous bool
+	}{
+		"an operation did not apply": {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing value failed", 0, false), true},
+		"the result has no such type": {apierrors.NewInvalid(schema.GroupKind{}, "", invalid.ErrorList{
+			invalid.Invalid(invalid.NewPath("patch"), "{}", "cannot unmarshal string into Go struct field"),
+		}), false},
+		"a webhook": {denied(apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false)), false},
+	} {
+		_, err := Patch(t.Context(), rejecting{held, test.err}, held, want)
+		require.ErrorIs(t, err, test.err, name)
+		assert.Equal(t, test.ambiguous, errors.Is(err, ErrAmbiguous), "%s: %v", name, err)
 	}
 }
