@@ -123,14 +123,29 @@ func (p *patching[T]) send(ctx context.Context) (written T, err error) {
 	}
 	plan, err := p.plan(nil)
 	if err == nil {
-		written, err = p.patch(ctx, types.JSONPatchType, p.stated(plan.steps))
-		if !isUnapplied(err) {
+		written, err = p.apply(ctx, plan)
+		if !isUnapplied(err) && !errors.Is(err, errTooMany) {
 			return written, err
 		}
 	} else if !errors.Is(err, errUnclear) {
 		return written, err
 	}
 	return p.review(ctx, plan, err)
+}
+
+// maxOperations is how many operations of a JSON patch a server takes.
+const maxOperations = 10_000
+
+// errTooMany means that a plan has more operations.
+var errTooMany = fmt.Errorf("change of lists takes more than the %d operations of a JSON patch: change fewer items at once, or Update the object", maxOperations)
+
+// apply sends a plan.
+func (p *patching[T]) apply(ctx context.Context, plan *planner) (none T, err error) {
+	steps := p.stated(plan.steps)
+	if len(steps) > maxOperations {
+		return none, errTooMany
+	}
+	return p.patch(ctx, types.JSONPatchType, steps)
 }
 
 func (p *patching[T]) merge(ctx context.Context) (T, error) {
@@ -212,8 +227,8 @@ func isUnapplied(err error) bool {
 		(status.Details == nil || status.Details.Name == "" && len(status.Details.Causes) == 0)
 }
 
-// review reads the object after the server could not apply a plan. If the object has another version,
-// that is a conflict. Otherwise the server's document decides, which only some clients return.
+// review reads the object after the server could not apply a plan, or because the plan has too many tests. If
+// the object has another version, that is a conflict. Otherwise the server's document decides, which only some clients return.
 func (p *patching[T]) review(ctx context.Context, plan *planner, cause error) (none T, err error) {
 	switch client := p.client.(type) {
 	case jsonGetter:
@@ -235,7 +250,7 @@ func (p *patching[T]) review(ctx context.Context, plan *planner, cause error) (n
 		if plan, err = p.plan(live); err != nil {
 			return none, err
 		}
-		return p.patch(ctx, types.JSONPatchType, p.stated(plan.steps))
+		return p.apply(ctx, plan)
 	case getter[T]:
 		live, err := client.Get(ctx, p.held.GetName(), metav1.GetOptions{})
 		if err != nil {
@@ -247,6 +262,9 @@ func (p *patching[T]) review(ctx context.Context, plan *planner, cause error) (n
 		if !needsOperations(p.shape, p.before, p.after, isNull) {
 			return p.merge(ctx) // the server has none of these lists
 		}
+	}
+	if errors.Is(cause, errTooMany) {
+		return none, cause
 	}
 	at := plan.unclear
 	if len(at) == 0 {

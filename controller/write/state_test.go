@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -152,4 +154,49 @@ func TestRefusalOfAPatchThatAppliesIsNotAmbiguous(t *testing.T) {
 		require.ErrorIs(t, err, test.err, name)
 		assert.Equal(t, test.ambiguous, errors.Is(err, ErrAmbiguous), "%s: %v", name, err)
 	}
+}
+
+// counting counts the operations of each JSON patch, and applies none.
+type counting struct {
+	*client.Resource[*Watched]
+	counts *[]int
+}
+
+func (c counting) Patch(_ context.Context, _ string, _ types.PatchType, data []byte, _ metav1.PatchOptions, _ ...string) (*Watched, error) {
+	var steps []operation
+	if err := json.Unmarshal(data, &steps); err != nil {
+		return nil, err
+	}
+	*c.counts = append(*c.counts, len(steps))
+	return nil, nil
+}
+
+// The server refuses a JSON patch of more than 10,000 operations, however often it is sent.
+func TestPatchOfVeryManyItemsHasFewOperations(t *testing.T) {
+	conditions := make([]metav1.Condition, 5_000)
+	for i := range conditions {
+		conditions[i].Type = strconv.Itoa(i)
+	}
+	content, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
+	require.NoError(t, err)
+	_, all, held := startWatched(t, string(content))
+	var counts []int
+	of := counting{all.In("ns"), &counts}
+	want := Copy(held)
+	for i := range want.Status.Conditions {
+		want.Status.Conditions[i].Message = "changed"
+	}
+	_, err = Status(t.Context(), of, held, want)
+	require.NoError(t, err)
+	assert.Equal(t, []int{5_002}, counts)
+
+	// Without the server's document, or with too many changes, an error says so.
+	_, err = Status(t.Context(), patchOnly[*Watched]{of}, held, want)
+	require.ErrorIs(t, err, errTooMany)
+	for i := range want.Status.Conditions {
+		want.Status.Conditions[i].Reason = "changed"
+	}
+	_, err = Status(t.Context(), of, held, want)
+	require.ErrorIs(t, err, errTooMany)
+	assert.Len(t, counts, 1, "no request is in vain")
 }
