@@ -28,7 +28,7 @@
 //
 // The Resource sends a write once. apierrors.SuggestsClientDelay says whether and when the server
 // wants it to be tried again. A reconciler does so with its back-off. If the server accepted a
-// write and its answer is unreadable, the error says so.
+// write, or may have, and its answer is unreadable, the error says so.
 //
 // # Guarantees
 //

@@ -102,7 +102,7 @@ func (r *Resource[T]) Delete(ctx context.Context, name string, opts metav1.Delet
 	request := r.one("DELETE", resource, namespace).Name(name).SetHeader("Accept", mediaJSON).SetHeader("Content-Type", mediaJSON).Body(data)
 	a, err := r.ask(ctx, "DELETE", request)
 	if err != nil {
-		return r.failed("delete", namespace, name, r.failedOne(resource, namespace, err))
+		return r.failed("delete", namespace, name, r.failedOne(resource, namespace, outcome("DELETE", err)))
 	}
 	defer a.Close()
 	_, _ = io.CopyN(io.Discard, a.Body, mostDiscarded) // so that the connection can be used again
@@ -191,7 +191,7 @@ func (r *Resource[T]) object(ctx context.Context, verb, resource string, request
 	var none T
 	a, err := r.ask(ctx, verb, request)
 	if err != nil {
-		return none, 0, r.failedOne(resource, namespace, err)
+		return none, 0, r.failedOne(resource, namespace, outcome(verb, err))
 	}
 	defer a.Close()
 	object, key, err := r.oneReader().Object(a)
@@ -208,6 +208,14 @@ func (r *Resource[T]) object(ctx context.Context, verb, resource string, request
 		err = fmt.Errorf("the server accepted the request, but its answer is of no use: %w", err)
 	}
 	return none, a.Code, err
+}
+
+// outcome adds to the error of a request without a usable answer that its outcome is not known.
+func outcome(verb string, err error) error {
+	if verb == "GET" || !errors.Is(err, ErrContentType) {
+		return err
+	}
+	return fmt.Errorf("the server may have accepted the request, but something else answered: %w", err)
 }
 
 // place returns the resource and the namespace of a request for one object in a namespace. An empty

@@ -262,3 +262,23 @@ func TestMetadataIsApplied(t *testing.T) {
 	assert.Equal(t, map[string]string{"a": "b"}, got.Labels)
 	assert.JSONEq(t, `{"kind":"Bucket","apiVersion":"example.com/v1","metadata":{"name":"b","labels":{"a":"b"}}}`, string(sent))
 }
+
+// A proxy may answer 200 with a page, before or after the server has the request.
+func TestPageInsteadOfAnAnswerLeavesTheOutcomeOpen(t *testing.T) {
+	of := over(t, func(r *http.Request) (*http.Response, error) {
+		page := reply(r, http.StatusOK, "<html>")
+		page.Header.Set("Content-Type", "text/html")
+		return page, nil
+	})
+	const open = "the server may have accepted the request"
+	_, err := of.Get(t.Context(), "b", metav1.GetOptions{})
+	require.ErrorIs(t, err, client.ErrContentType)
+	assert.NotContains(t, err.Error(), open)
+	for name, err := range map[string]error{
+		"update": second(of.Update(t.Context(), named("ns", "b"), metav1.UpdateOptions{})),
+		"delete": of.Delete(t.Context(), "b", metav1.DeleteOptions{}),
+	} {
+		require.ErrorIs(t, err, client.ErrContentType, name)
+		assert.ErrorContains(t, err, open, name)
+	}
+}
