@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -123,15 +124,10 @@ func nameOf(t reflect.Type) string {
 func isSecretType(t reflect.Type) bool { return masking.Holds(t, isSecret) }
 
 // isSecret compares names, so that this package does not import k8s.io/api/core/v1.
-func isSecret(t reflect.Type) bool {
-	const core = "k8s.io/api/core/v1"
-	for _, name := range []string{"Secret", "SecretList"} {
-		if t.PkgPath() == core && t.Name() == name || strings.Contains(t.Name(), "["+core+"."+name+"]") {
-			return true
-		}
-	}
-	return false
-}
+func isSecret(t reflect.Type) bool { return secretName.MatchString(t.PkgPath() + "." + t.Name()) }
+
+// secretName is in the names of Secrets and of types with Secrets as an argument.
+var secretName = regexp.MustCompile(`(^|[^\w./-])k8s\.io/api/core/v1\.Secret(List)?($|\W)`)
 
 // secretTypes remembers isSecretType for the objects of one store.
 type secretTypes struct{ known sync.Map } // of bool by reflect.Type

@@ -2,6 +2,7 @@ package persist
 
 import (
 	"os"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,6 +33,12 @@ type part struct {
 
 func (b *bundle) DeepCopyObject() runtime.Object { return b }
 
+// pair is a generic type with more than one argument.
+type pair[A, B any] struct {
+	a A
+	b B
+}
+
 func TestSecretsAreRefused(t *testing.T) {
 	path := fresh(t)
 	_, err := Open(path, store.ObjectKey[*bundle], Options[*bundle]{})
@@ -40,6 +47,12 @@ func TestSecretsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrSecret)
 	_, err = Open(path, store.ObjectKey[secretMetadata[corev1.Secret]], Options[secretMetadata[corev1.Secret]]{})
 	require.ErrorIs(t, err, ErrSecret)
+	for _, secrets := range []any{
+		pair[corev1.Secret, int]{}, pair[int, corev1.Secret]{}, pair[*corev1.Secret, int]{}, pair[int, []corev1.Secret]{}, &pair[int, map[string]corev1.SecretList]{},
+	} {
+		assert.True(t, isSecretType(reflect.TypeOf(secrets)), "%T", secrets)
+	}
+	assert.False(t, isSecretType(reflect.TypeFor[pair[corev1.SecretReference, int]]()))
 	_, err = Open(path, store.ObjectKey[*object], Options[*object]{Resource: "v1 secrets in default"})
 	require.ErrorIs(t, err, ErrSecret)
 	_, err = os.Stat(path)

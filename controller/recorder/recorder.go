@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/tools/events"
@@ -96,7 +97,8 @@ func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(r *Recorder) { r.timeout = d })
 }
 
-// New returns a recorder that writes Events in the name of a controller. Nothing starts before Run.
+// New returns a recorder that writes Events in the name of a controller: a qualified name, such as foos or
+// example.com/foos. Nothing starts before Run.
 func New(client eventsv1client.EventsV1Interface, controller string, opts ...Option) *Recorder {
 	r := &Recorder{
 		client: client, name: controller,
@@ -187,11 +189,14 @@ func (r *Recorder) WaitForSync(context.Context) error { return nil }
 func (r *Recorder) Ready() error { return nil }
 
 // Run writes Events until ctx ends, and then the remaining ones. It returns nil, an [ErrUnwritten], a
-// controller.ErrRunning while another Run has not returned, or a controller.ErrIncomplete if there is
-// no client. It may be called again.
+// controller.ErrRunning while another Run has not returned, a controller.ErrIncomplete if there is
+// no client, or an error if the server refuses the name of the controller. It may be called again.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r.client == nil {
 		return fmt.Errorf("client of recorder %s: %w", r.name, lifecycle.ErrIncomplete)
+	}
+	if wrong := validation.IsQualifiedName(r.name); len(wrong) > 0 {
+		return fmt.Errorf("name of the controller of a recorder, %q, which the server would refuse in each Event: %s", cut(r.name, maxText, "…"), strings.Join(wrong, "; "))
 	}
 	writing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

@@ -313,3 +313,15 @@ func TestLongTextsAreCut(t *testing.T) {
 		})
 	}
 }
+
+// The server would refuse each Event of such a controller.
+func TestNameThatTheServerRefusesIsAnErrorOfRun(t *testing.T) {
+	server, _ := newRecorder(t)
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	require.NoError(t, err)
+	for _, name := range []string{"", "the controller of the foos", strings.Repeat("c", 64), "a/b/c"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // Run would write until then
+		require.ErrorContains(t, New(clientset.EventsV1(), name).Run(ctx), "name of the controller", name)
+	}
+}
