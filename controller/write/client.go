@@ -21,7 +21,7 @@ import (
 
 // Creator, Patcher and Deleter are the methods that this package calls on a client. A
 // [client.Resource] has all of them, and so has every generated typed client. A Resource for all
-// namespaces writes each object in its own namespace.
+// namespaces writes each object in its own namespace. A generated client needs the object's namespace.
 type (
 	// Creator creates objects.
 	Creator[T any] interface {

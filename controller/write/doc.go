@@ -75,7 +75,7 @@
 // # Errors
 //
 // Errors name the key, wrap the error of the server, and have at most 1 KiB. apierrors.IsConflict and
-// similar functions recognize wrapped errors. An object of another namespace than that of a Resource
+// similar functions recognize wrapped errors. An object of another namespace than that of the client
 // is a [client.ErrOtherObject]. [*OwnedError] names the owner of an object. [ErrNoVersion], [ErrSame],
 // [ErrNotStatus], [ErrDeleting] and [ErrOtherNamespace] are mistakes of the caller. [ErrAmbiguous],
 // [ErrTransformed] and [ErrNullDropped] name the path of a change that the struct, the cache or the
