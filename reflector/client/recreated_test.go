@@ -357,7 +357,9 @@ func TestDenialByAWebhookIsNoMissingResource(t *testing.T) {
 		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 		denied := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: `admission webhook "w" denied the request: no policy`}
 		for name, all := range map[string]*client.Resource[*corev1.Namespace]{
-			"For": namespaces(func(c *rest.Config) (*client.Resource[*corev1.Namespace], error) { return client.For[*corev1.Namespace](c) }),
+			"For": namespaces(func(c *rest.Config) (*client.Resource[*corev1.Namespace], error) {
+				return client.For[*corev1.Namespace](c)
+			}),
 			"ForResource": namespaces(func(c *rest.Config) (*client.Resource[*corev1.Namespace], error) {
 				return client.ForResource[*corev1.Namespace](c, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
 			}),
