@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/missing"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -130,7 +132,7 @@ func (a *adapter[T, L]) Check() error {
 }
 
 func (a *adapter[T, L]) About() stream.About {
-	return stream.About{Namespace: a.namespace, Claimed: true, Hidden: a.hidden, Selects: a.selects, WatchLists: stream.CanStream(a.client), Double: a.isDouble()}
+	return stream.About{Namespace: a.namespace, Claimed: true, Selects: a.selects, WatchLists: stream.CanStream(a.client), Double: a.isDouble()}
 }
 
 func (a *adapter[T, L]) isDouble() bool {
@@ -144,12 +146,25 @@ type namespaces struct {
 }
 
 func (n *namespaces) add(namespace string) {
-	if n.several.Load() || n.first.CompareAndSwap(nil, &namespace) {
+	if n.several.Load() {
 		return
 	}
-	if *n.first.Load() != namespace {
+	first := n.first.Load()
+	if first == nil {
+		own := strings.Clone(namespace) // which escapes, unlike the argument
+		if n.first.CompareAndSwap(nil, &own) {
+			return
+		}
+		first = n.first.Load()
+	}
+	if *first != namespace {
 		n.several.Store(true)
 	}
+}
+
+// includes reports whether the client is known to be of all namespaces, or of the given one.
+func (a *adapter[T, L]) includes(namespace string) bool {
+	return !a.hidden || namespace == "" || a.seen.include(namespace)
 }
 
 // include reports whether a client that showed objects of these namespaces covers another one: it is
@@ -488,8 +503,7 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 	isUnder := func(object T) bool {
 		return !stream.IsNil(object) && object.GetName() == key.Name && object.GetNamespace() == key.Namespace
 	}
-	// everywhere is true if the client is known to be of all namespaces, or of the key's.
-	everywhere := !a.hidden || key.Namespace == "" || a.seen.include(key.Namespace)
+	everywhere := a.includes(key.Namespace)
 	switch {
 	case errors.Is(err, stream.ErrNoGet):
 	case err == nil && isUnder(object):
@@ -505,7 +519,8 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 		if ok || key.Namespace == "" {
 			return "", false, stream.Bound(err)
 		}
-		everywhere = true // its requests name no namespace
+		// Its requests name no namespace, if the error says so.
+		everywhere = everywhere || missing.Path(err) || errors.Is(err, client.ErrNoNamespace)
 	case err != nil:
 		return "", false, stream.Bound(err)
 	}
@@ -515,13 +530,19 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 	if key.Namespace != "" {
 		under["metadata.namespace"] = key.Namespace
 	}
-	opts := metav1.ListOptions{FieldSelector: under.AsSelector().String()}
+	opts := metav1.ListOptions{FieldSelector: under.AsSelector().String(), Limit: 1}
 	for {
+		replaced := false // the client replaces field selectors
 		var uid types.UID
 		exists := false
 		p, err := a.List(ctx, opts, stream.Wants[T]{Take: func(i *stream.Item[T]) {
-			if !exists && isUnder(i.Write.Object) {
+			if exists {
+				return
+			}
+			if isUnder(i.Write.Object) {
 				uid, exists = i.Write.Object.GetUID(), true
+			} else {
+				replaced = true
 			}
 		}})
 		switch opts.Continue = p.Continue; {
@@ -529,7 +550,7 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 			return "", false, err
 		case exists:
 			return uid, true, nil
-		case p.Continue == "" && (a.selects || !everywhere):
+		case replaced && p.Continue != "", p.Continue == "" && (a.selects || !everywhere):
 			return "", false, errHidden
 		case p.Continue == "":
 			return "", false, nil

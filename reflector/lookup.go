@@ -49,11 +49,18 @@ func (r *KubernetesResourceReflector[T]) Lookup(ctx context.Context, key store.K
 // Covers reports whether the store holds an object of a key if one exists, once the reflector is synced and
 // as far as its watch has come. It returns false if the reflector or, as with the tweak of a factory, its
 // client has a selector, if the reflector has shards, and for a key in another namespace than the client's.
-// It also returns false for a key with a namespace if that of the client is not known: the client is of
-// another package, and no generated, dynamic or metadata client of client-go.
+// It also returns false for a key with a namespace if the client is of another package, and no generated,
+// dynamic or metadata client of client-go, and has shown no object of that namespace: it may be a client
+// of another one.
 func (r *KubernetesResourceReflector[T]) Covers(key store.Key) bool {
 	return r.labelSelector == "" && r.fieldSelector == "" && r.shards == nil && !r.selects &&
-		!r.isElsewhere(key) && (!r.hidden || key.Namespace == "")
+		!r.isElsewhere(key) && r.includes(key.Namespace)
+}
+
+// includes reports whether the client is known to be of all namespaces, or of the given one.
+func (r *KubernetesResourceReflector[T]) includes(namespace string) bool {
+	of, ok := r.source.(interface{ includes(string) bool })
+	return !ok || of.includes(namespace)
 }
 
 // isElsewhere reports whether a key is in another namespace than the client's.

@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -183,6 +184,8 @@ func TestClientThatHidesItsNamespaceProvesNothingOfAnother(t *testing.T) {
 			_, exists, err := r.Lookup(t.Context(), missing)
 			require.NoError(t, err, name)
 			assert.False(t, exists, "%s: the client has shown an object of the namespace", name)
+			assert.True(t, r.Covers(missing), name)
+			assert.False(t, r.Covers(there), name)
 			_, _, err = r.Lookup(t.Context(), there)
 			assert.ErrorContains(t, err, "hides its namespace", name)
 			require.NoError(t, stop())
@@ -194,6 +197,7 @@ func TestClientThatHidesItsNamespaceProvesNothingOfAnother(t *testing.T) {
 				_, exists, err := r.Lookup(t.Context(), store.Key{Namespace: namespace, Name: "a"})
 				require.NoError(t, err, name)
 				assert.Equal(t, want, exists, "%s: a client that has shown two namespaces is of all", name)
+				assert.True(t, r.Covers(store.Key{Namespace: namespace, Name: "a"}), name)
 			}
 			require.NoError(t, stop())
 		}
@@ -204,6 +208,43 @@ func TestClientThatHidesItsNamespaceProvesNothingOfAnother(t *testing.T) {
 		_, _, err = New(wrapper{clientset.CoreV1().ConfigMaps("ns")}, store.New(store.ObjectKey[*corev1.ConfigMap])).Lookup(t.Context(), store.Key{Namespace: "other", Name: "a"})
 		assert.ErrorIs(t, err, store.ErrOutOfScope, "a Get that finds an object of another namespace reveals that the client is of one")
 	})
+}
+
+// replacing lists as cache.NewListWatchFromClient does, which replaces the field selector.
+type replacing struct{ lister }
+
+func (r replacing) List(ctx context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	opts.FieldSelector = ""
+	return r.lister.List(ctx, opts)
+}
+
+// An object is looked up in a list of one object, also if the client lists all of them instead.
+func TestLookupOfAClientThatReplacesFieldSelectorsListsNoneOfTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		for n := range 10 {
+			require.NoError(t, server.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("a", n)}}))
+		}
+		of := client.ListWatch[*corev1.ConfigMap](replacing{lister{clientset.CoreV1().ConfigMaps("")}})
+		r := New(of, store.New(store.ObjectKey[*corev1.ConfigMap]))
+		_, exists, err := r.Lookup(t.Context(), store.Key{Namespace: "ns", Name: "a0"})
+		require.NoError(t, err)
+		assert.True(t, exists)
+		_, _, err = r.Lookup(t.Context(), store.Key{Namespace: "ns", Name: "a5"})
+		assert.ErrorContains(t, err, "hides its namespace, or selects by itself")
+		assert.Len(t, server.Requests(), 2)
+	})
+}
+
+func TestNamespacesOfObjectsAreNotedWithoutAllocations(t *testing.T) {
+	var n namespaces
+	namespace := "ns"
+	n.add(namespace)
+	assert.Zero(t, testing.AllocsPerRun(10, func() { n.add(namespace) }))
+	n.add("other")
+	assert.Zero(t, testing.AllocsPerRun(10, func() { n.add(namespace) }))
 }
 
 func TestNamespacesOfClients(t *testing.T) {

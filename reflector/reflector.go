@@ -27,9 +27,8 @@ type KubernetesResourceReflector[T Object] struct {
 	status  *status
 	// catching has a value while a CatchUp runs.
 	catching chan struct{}
-	// namespace is that of the client; empty for all of them, or if it is hidden.
+	// namespace is that of the client; empty for all of them, or if it is not known.
 	namespace string
-	hidden    bool // the namespace of the client is not known
 	selects   bool // the client selects objects by itself
 
 	// Only the goroutine of Run uses the fields below. They outlive Run.
@@ -52,7 +51,6 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 		store:     s,
 		status:    newStatus(),
 		namespace: of.Namespace,
-		hidden:    of.Hidden,
 		selects:   of.Selects,
 		catching:  make(chan struct{}, 1),
 		protocol: protocol.New(protocol.Options{

@@ -44,7 +44,7 @@
 //	steps N and N+1 together          the user does both at once
 //	annotate after W                  another client annotates the object
 //	slow                              each write takes over a second
-//	compact                           after each write, the server forgets the ones before it: a watch cannot begin there
+//	compact                           after each write, the server forgets earlier ones: a watch from before them expires
 //	restore before W                  once the operator has settled, the server returns to the state before W,
 //	                                  from a backup, and the operator restarts
 //	crash after V; restart behind W   the next process lists a state from before W; see Scenario.OldServers

@@ -63,7 +63,8 @@
 //     served costs one line of log, and no request after the discovery that looks for new kinds, at most once
 //     a minute for all of them. Otherwise discovery is asked about once a minute for all kinds together, as
 //     long as one is missing. Only where the server contradicts its definition ([Refused]), or discovery fails
-//     or lags behind an APIService, the fleet asks again with a back-off.
+//     or lags behind an APIService, or behind a definition that was deleted less than half a minute ago, the
+//     fleet asks again with a back-off.
 //   - fleet-F5: Without a version, a kind is read in the version that the server prefers when the informer
 //     begins, and in that version as long as it is served. With another one, the objects are listed again.
 //   - fleet-F6: When an owner leaves, its subscriptions are closed: none gets a further event.
@@ -84,7 +85,8 @@
 // # Concurrency
 //
 // Every function and method may be called from any goroutine, also from a handler of an informer of the
-// fleet, but at most one Run at a time. When Run returns, all its goroutines have ended.
+// fleet, but at most one Run at a time. When Run returns, its goroutines have ended, but for the two kinds that
+// docs/maintainers/shutdown.md names.
 //
 // # Code
 //

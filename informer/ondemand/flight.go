@@ -210,6 +210,9 @@ func (f *follower[T, M]) Start(state *store.Snapshot[M]) {
 func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	o := f.of
 	o.metadataChanged(byreference.NewsOf(commit, f.metadata.Rejected()))
+	if commit.Partition == nil && commit.Origin == store.Watch { // a scope may have been dropped
+		o.keepScopes(scopesOf(f.metadata))
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range commit.Changes {

@@ -192,6 +192,29 @@ func (o *Objects[T]) metadataChanged(news byreference.News) {
 	}
 }
 
+// keepScopes forgets what is known of the scopes that the cache of the metadata no longer has.
+func (o *Objects[T]) keepScopes(live []store.Scope) {
+	o.agreed.mu.Lock()
+	defer o.agreed.mu.Unlock()
+	for _, scope := range o.agreed.KeepScopes(o.agreed.Metadata(), live) {
+		o.agreed.lists += o.agreed.listsIn[scope] + 1 // more than any answer knows
+		delete(o.agreed.listsIn, scope)
+		for key := range o.agreed.requested {
+			if scope.Contains(key) {
+				delete(o.agreed.requested, key)
+			}
+		}
+	}
+}
+
+// scopesOf returns the scopes of a cache.
+func scopesOf[T any](view *store.View[T]) (all []store.Scope) {
+	for _, p := range view.Partitions() {
+		all = append(all, p.Scope())
+	}
+	return all
+}
+
 func (o *Objects[T]) observeLocked(watch *byreference.Watch, news byreference.News) {
 	again, err := o.agreed.Observe(watch, news)
 	switch {
@@ -228,6 +251,9 @@ func (v *ownedView[T]) Commit(commit *store.Commit[T]) {
 	o := v.of
 	o.agreed.mu.Lock()
 	news := byreference.NewsOf(commit, v.Rejected())
+	if commit.Partition == nil && commit.Origin == store.Watch { // a scope may have been dropped
+		o.agreed.KeepScopes(v.watch, scopesOf(v.View))
+	}
 	for i := range commit.Changes {
 		c := &commit.Changes[i]
 		if c.Type != store.Deletion {

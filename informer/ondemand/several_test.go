@@ -342,6 +342,32 @@ func TestScopesOfTheMetadataThatAreBehindEachOther(t *testing.T) {
 	require.Equal(t, "60", read(), "and one that is behind its own scope is a restore")
 }
 
+// A scope that is dropped says no more what the metadata has received.
+func TestDroppedScopeOfTheMetadataIsForgotten(t *testing.T) {
+	metas := store.New(store.ObjectKey[*object])
+	own := partition(t, metas, "ns")
+	require.NoError(t, own.Replace([]*object{at("u", "45")}, "45"))
+	b := always(at("u", "120"))
+	owned := store.New(store.ObjectKey[*object])
+	require.NoError(t, owned.Replace(nil, "45"))
+	o := owning(t, b, metas, owned)
+	require.NoError(t, own.Bookmark("47"))
+	require.NoError(t, metas.Drop(store.Scope{Namespace: "ns"}))
+	all := partition(t, metas, "")
+	require.NoError(t, all.Replace([]*object{at("u", "100")}, "100"))
+	got, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	require.Equal(t, "120", got.ResourceVersion)
+	require.NoError(t, all.Update(at("u", "120")))
+	require.NoError(t, all.Delete(at("u", "130")))
+	require.NoError(t, all.Bookmark("131"))
+	_, ok := o.Cached(aKey)
+	assert.False(t, ok, "the object is deleted")
+	assert.Empty(t, o.agreed.requested)
+	assert.Zero(t, o.agreed.Open())
+	assert.Empty(t, o.agreed.listsIn[store.Scope{Namespace: "ns"}])
+}
+
 func partition(t *testing.T, of *store.Cache[*object], namespace string) *store.Partition[*object] {
 	t.Helper()
 	p, err := of.Partition(store.Scope{Namespace: namespace})

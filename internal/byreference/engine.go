@@ -149,6 +149,26 @@ func (e *Engine) Raise(key store.Key, metadata, version store.Version) {
 // Forget forgets what was shown of a key.
 func (e *Engine) Forget(key store.Key) { delete(e.open, key) }
 
+// KeepScopes forgets the scopes of a watch that its cache no longer has, and returns them. Of the metadata,
+// it also forgets the open keys in them, because no commit says any more how far these have come.
+func (e *Engine) KeepScopes(w *Watch, live []store.Scope) (dropped []store.Scope) {
+	for scope := range w.scopes {
+		if !slices.Contains(live, scope) {
+			delete(w.scopes, scope)
+			dropped = append(dropped, scope)
+		}
+	}
+	if w != e.metadata || dropped == nil {
+		return dropped
+	}
+	for key := range e.open {
+		if slices.ContainsFunc(dropped, func(s store.Scope) bool { return s.Contains(key) }) {
+			delete(e.open, key)
+		}
+	}
+	return dropped
+}
+
 // ForgetAll forgets what was shown, after a restore.
 func (e *Engine) ForgetAll() { clear(e.open) }
 

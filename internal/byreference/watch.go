@@ -85,11 +85,11 @@ type News struct {
 	Rejected []store.Key
 }
 
-// NewsOf returns the news of a commit.
+// NewsOf returns the news of a commit. rejected are the objects that the cache itself rejected.
 func NewsOf[T any](commit *store.Commit[T], rejected []store.Key) News {
 	n := News{Version: commit.ObservedVersion, List: commit.Origin == store.List, Synced: commit.Synced, Rejected: rejected}
 	if commit.Partition != nil {
-		n.Partial, n.Scope = true, commit.Partition.Scope()
+		n.Partial, n.Scope, n.Rejected = true, commit.Partition.Scope(), commit.Partition.Rejected()
 	}
 	for i := range commit.Changes {
 		c := &commit.Changes[i]

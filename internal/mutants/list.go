@@ -958,8 +958,8 @@ var mutants = []mutant{{
 }, {
 	name:  "reflector: the cache of a client of an unknown namespace is proof",
 	file:  "reflector/lookup.go",
-	text:  "(!r.hidden || key.Namespace == \"\")",
-	with:  "true",
+	text:  "r.includes(key.Namespace)\n",
+	with:  "(r.includes(key.Namespace) || true)\n",
 	tests: []string{"./reflector"},
 }, {
 	name:  "factory: a tweak replaces the field selector of a probe",

@@ -80,12 +80,10 @@ const MaxDetailed = 100
 // About describes a source.
 type About struct {
 	Resource  string // the name of the resource, if the client knows it
-	Namespace string // the namespace of all objects; empty for all namespaces, or if Hidden
+	Namespace string // the namespace of all objects; empty for all namespaces, or if it is not known
 	// Claimed says that Namespace comes from a method of a client of another package. A type that embeds the
 	// client may list other objects.
 	Claimed bool
-	// Hidden says that the source does not know the namespaces of its client.
-	Hidden bool
 	// Selects says that the client selects objects by itself, such as by a tweak of the options, so that
 	// the server has objects that the source never sees.
 	Selects    bool
