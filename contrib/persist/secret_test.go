@@ -35,8 +35,8 @@ func (b *bundle) DeepCopyObject() runtime.Object { return b }
 
 // pair is a generic type with more than one argument.
 type pair[A, B any] struct {
-	a A
-	b B
+	_ A
+	_ B
 }
 
 func TestSecretsAreRefused(t *testing.T) {
