@@ -77,7 +77,8 @@
 // Discovery has no UIDs of definitions, so a deleted definition is then a kind that is not served: its
 // objects stay in the cache until the kind is served again and listed. Built-in kinds and those of
 // aggregated APIs always come from discovery, which is asked when somebody wants one that it has not
-// named, and again when an APIService of their group changes. It needs aggregated discovery: Kubernetes 1.30 or later.
+// named, and again when an APIService of their group changes. It needs aggregated discovery: Kubernetes
+// 1.30 or later.
 //
 // Nothing survives the process: after a restart, subscribers get all objects as additions, and no deletions
 // of objects that went meanwhile.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
@@ -371,15 +372,14 @@ func (w *Wanted[T]) Handle(handler informer.Handler[T], opts ...informer.Subscri
 
 // HandleFiltered is [informer.Informer.HandleFiltered] until the owner leaves.
 func (w *Wanted[T]) HandleFiltered(keep func(T) bool, handler informer.Handler[T], opts ...informer.SubscriptionOption) *informer.Subscription[T] {
-	w.want.mu.Lock() // until the subscription is added: its handler would get objects after end otherwise
-	defer w.want.mu.Unlock()
-	if lifecycle.IsClosed(w.want.over) {
-		s := w.Informer.SubscribeFiltered(keep, opts...)
-		s.Close()
-		return s
-	}
-	s := w.Informer.HandleFiltered(keep, handler, opts...)
-	w.want.addLocked(s, true)
+	over := w.want.over
+	s := w.Informer.HandleFiltered(keep, informer.HandlerFunc[T](func(ctx context.Context, event eventqueue.Event[T]) error {
+		if lifecycle.IsClosed(over) { // the owner left before add, which closes the subscription
+			return nil
+		}
+		return handler.Handle(ctx, event)
+	}), opts...)
+	w.want.add(s, true)
 	return s
 }
 
@@ -391,18 +391,18 @@ func (w *Wanted[T]) Subscribe(opts ...informer.SubscriptionOption) *informer.Sub
 // SubscribeFiltered is [informer.Informer.SubscribeFiltered] until the owner leaves.
 func (w *Wanted[T]) SubscribeFiltered(keep func(T) bool, opts ...informer.SubscriptionOption) *informer.Subscription[T] {
 	s := w.Informer.SubscribeFiltered(keep, opts...)
-	w.want.mu.Lock()
-	defer w.want.mu.Unlock()
-	if lifecycle.IsClosed(w.want.over) {
-		s.Close()
-	} else {
-		w.want.addLocked(s, false)
-	}
+	w.want.add(s, false)
 	return s
 }
 
-// addLocked makes the end of the interest the end of a subscription.
-func (w *want) addLocked(s subscription, handles bool) {
+// add makes the end of the interest the end of a subscription.
+func (w *want) add(s subscription, handles bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if lifecycle.IsClosed(w.over) {
+		s.Close()
+		return
+	}
 	if len(w.subscriptions) == cap(w.subscriptions) { // forget those that were closed
 		w.subscriptions = slices.DeleteFunc(w.subscriptions, func(one owned) bool { return lifecycle.IsClosed(one.Done()) })
 	}
