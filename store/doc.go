@@ -123,7 +123,8 @@
 // questions: what counts as a change (content.go), where the objects are (entry.go and tree.go), which
 // values the indexes have (postings.go), and what a follower gets (commit.go). Loops of WatchKey are
 // woken by watch.go, a wait of package await is a follower, in await/waiter.go, and what a reader does
-// is in cache.go. A list is in batch.go, and ends in the same functions. A cache without partitions and budget never calls partition.go and budget.go.
+// is in cache.go. A list is in batch.go, and ends in the same functions. A cache without partitions and
+// budget never calls partition.go and budget.go, and only tests of package clientgo need unannounced.go.
 //
 // A snapshot, in snapshot.go, copies the roots of the trees, and the next commits copy the nodes that
 // they change. Cache.epoch shows a commit which entries a snapshot has: the commit replaces those, and

@@ -1059,7 +1059,7 @@ var mutants = []mutant{{
 	tests: []string{"./store"},
 }, {
 	name:  "store: an unannounced write moves the version",
-	file:  "store/write.go",
+	file:  "store/unannounced.go",
 	text:  "tx.progress, tx.unannounced = new(progress), true",
 	with:  "tx.unannounced = true",
 	tests: []string{"./store"},
