@@ -39,6 +39,9 @@ type pair[A, B any] struct {
 	_ B
 }
 
+// values is what somebody keeps of an object of type T.
+type values[T any] map[string]string
+
 func TestSecretsAreRefused(t *testing.T) {
 	path := fresh(t)
 	_, err := Open(path, store.ObjectKey[*bundle], Options[*bundle]{})
@@ -48,11 +51,12 @@ func TestSecretsAreRefused(t *testing.T) {
 	_, err = Open(path, store.ObjectKey[secretMetadata[corev1.Secret]], Options[secretMetadata[corev1.Secret]]{})
 	require.ErrorIs(t, err, ErrSecret)
 	for _, secrets := range []any{
-		pair[corev1.Secret, int]{}, pair[int, corev1.Secret]{}, pair[*corev1.Secret, int]{}, pair[int, []corev1.Secret]{}, &pair[int, map[string]corev1.SecretList]{},
+		pair[corev1.Secret, int]{}, pair[int, corev1.Secret]{}, pair[*corev1.Secret, int]{}, pair[int, []corev1.Secret]{}, &pair[int, map[string]corev1.SecretList]{}, values[corev1.Secret]{},
 	} {
 		assert.True(t, isSecretType(reflect.TypeOf(secrets)), "%T", secrets)
 	}
 	assert.False(t, isSecretType(reflect.TypeFor[pair[corev1.SecretReference, int]]()))
+	assert.False(t, isSecretType(reflect.TypeFor[values[corev1.Pod]]()))
 	_, err = Open(path, store.ObjectKey[*object], Options[*object]{Resource: "v1 secrets in default"})
 	require.ErrorIs(t, err, ErrSecret)
 	_, err = os.Stat(path)
