@@ -10,6 +10,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
@@ -199,7 +200,7 @@ var _ Runnable = (*Informer[any])(nil)
 // NewFed calls makeFeed once. If there is no backing, key is the KeyFunc of the cache.
 func NewFed[T any](backing Backing[T], key store.KeyFunc[T], makeFeed func(feed.Target[T]) feed.Group, opts ...Option) *Informer[T] {
 	var i *Informer[T]
-	if !isNil(backing) {
+	if !stream.IsNil(backing) {
 		i = newStored(backing, opts)
 	} else {
 		i = newInformer(store.New(key), opts)
@@ -238,18 +239,12 @@ type Backing[T any] interface {
 // it after the reflector has ended. The informer uses the KeyFunc of the store. A store serves one
 // informer at a time. A nil store is an error of Run.
 func NewStored[T reflector.Object, L any](client reflector.Client[T, L], backing Backing[T], opts ...Option) *Informer[T] {
-	if isNil(backing) {
+	if stream.IsNil(backing) {
 		i := newInformer(store.New(store.ObjectKey[T]), opts)
 		i.into = nil // an error of the reflector
 		return newReflecting(i, client)
 	}
 	return newReflecting(newStored(backing, opts), client)
-}
-
-// isNil reports whether a backing is nil or a nil pointer.
-func isNil[T any](backing Backing[T]) bool {
-	v := reflect.ValueOf(backing)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 func newStored[T any](backing Backing[T], opts []Option) *Informer[T] {

@@ -12,6 +12,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/scoped"
 	token "github.com/kubereflector/kubereflector/internal/uncalled"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -465,7 +466,7 @@ func TestMetadataWithASelectorAskWhetherObjectsAreGone(t *testing.T) {
 // noted returns a function that notes its calls under a name.
 func noted[T metav1.Object](log *list, name string) Func[T] {
 	return func(_ context.Context, key store.Key, object T) (Result, error) {
-		log.addHeld(store.Key{Name: name + " " + key.Name}, !isNil(object))
+		log.addHeld(store.Key{Name: name + " " + key.Name}, !stream.IsNil(object))
 		return Result{}, nil
 	}
 }

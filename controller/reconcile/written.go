@@ -3,13 +3,13 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/await"
 	"go.uber.org/zap"
@@ -57,7 +57,7 @@ func (c *call) Value(key any) any {
 
 // Record implements [ownwrites.Recorder]. It reads the version here, during the user's own call.
 func (c *call) Record(write ownwrites.Write) {
-	if isNil(write.Object) {
+	if stream.IsNil(write.Object) {
 		return
 	}
 	w := written{
@@ -79,11 +79,6 @@ func (c *call) Record(write ownwrites.Write) {
 		}
 	}
 	c.writes = append(c.writes, w)
-}
-
-func isNil(object any) bool {
-	value := reflect.ValueOf(object)
-	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 func (c *call) written() []written {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,7 +126,12 @@ func (r *Recorder) Name() string { return "events of " + r.name }
 // arguments. args are the arguments of [fmt.Sprintf] for note. An object that does not contain its
 // kind is one of Kubernetes' own, or is passed as a [Reference]. Eventf returns at once.
 func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
-	regarding, related = orNil(regarding), orNil(related)
+	if stream.IsNil(regarding) { // client-go panics with a nil pointer
+		regarding = nil
+	}
+	if stream.IsNil(related) {
+		related = nil
+	}
 	of, err := reference.GetReference(scheme.Scheme, regarding)
 	if err == nil && !util.ValidateEventType(kind) {
 		err = fmt.Errorf("there is no type %q of Events", kind)
@@ -158,14 +163,6 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, actio
 	default:
 		r.logger.Warn("event not written", zap.String("reason", reason), zap.String("because", "the recorder does not run"))
 	}
-}
-
-// orNil returns an object, or nil for a nil pointer, with which client-go would panic.
-func orNil(object runtime.Object) runtime.Object {
-	if v := reflect.ValueOf(object); v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil
-	}
-	return object
 }
 
 // cut returns the beginning of a text, with a mark at its end, if the text has more bytes than limit.

@@ -14,9 +14,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 )
 
 // Creator, Patcher and Deleter are the methods that this package calls on a client. A
@@ -45,7 +43,7 @@ var ErrNoVersion = errors.New("object has no UID or no resource version: pass it
 // whose namespace is known not to be the object's is refused: the server would answer as if the object did
 // not exist.
 func in[T metav1.Object, C any](of C, object T) (C, error) {
-	namespace, known := namespaceOf(of)
+	namespace, known := stream.NamespaceOf(of)
 	if !known || object.GetNamespace() == "" || namespace == object.GetNamespace() {
 		return of, nil
 	}
@@ -67,28 +65,6 @@ type anyResource interface {
 	Namespace() string
 }
 
-// namespaceOf returns the namespace of a client, and whether it is known.
-func namespaceOf(of any) (namespace string, known bool) {
-	if isNil(of) {
-		return "", false
-	}
-	switch of := of.(type) {
-	case anyResource:
-		return of.Namespace(), true
-	case interface { // of a generated clientset
-		GetClient() rest.Interface
-		GetNamespace() string
-	}:
-		return of.GetNamespace(), true
-	case interface { // of a fake one
-		Kind() schema.GroupVersionKind
-		Namespace() string
-	}:
-		return of.Namespace(), true
-	}
-	return "", false
-}
-
 // errOptions means that a caller passed more options than one value of them holds.
 var errOptions = errors.New("more than one metav1.DeleteOptions: pass one with all fields")
 
@@ -103,7 +79,7 @@ var errOptions = errors.New("more than one metav1.DeleteOptions: pass one with a
 // object that changed from another one with the same name.
 func Delete[T metav1.Object](ctx context.Context, client Deleter, held T, opts ...metav1.DeleteOptions) error {
 	switch {
-	case isNil(held):
+	case stream.IsNil(held):
 		return failed("delete", held, errNil)
 	case held.GetUID() == "":
 		return failed("delete", held, ErrNoVersion)
@@ -175,7 +151,7 @@ func nameIn(err error) string {
 }
 
 func failed(what string, object metav1.Object, err error) error {
-	if isNil(object) {
+	if stream.IsNil(object) {
 		return cut.Error(fmt.Sprintf("%s %T", what, object), err)
 	}
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}

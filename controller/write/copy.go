@@ -4,6 +4,8 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 )
 
 // Copy returns a deep copy of an object of any type. It calls DeepCopyObject if T has it and it
@@ -12,7 +14,7 @@ import (
 // functions and channels, and the targets of unexported fields in structs without such a method. An
 // object that contains itself is not supported.
 func Copy[T any](object T) T {
-	if o, ok := any(object).(runtime.Object); ok && !isNil(object) {
+	if o, ok := any(object).(runtime.Object); ok && !stream.IsNil(object) {
 		// A promoted method of an embedded field returns another type.
 		if c, ok := o.DeepCopyObject().(T); ok && reflect.TypeOf(c) == reflect.TypeOf(object) {
 			return c
@@ -21,11 +23,6 @@ func Copy[T any](object T) T {
 	var c T
 	copyInto(reflect.ValueOf(&c).Elem(), reflect.ValueOf(&object).Elem())
 	return c
-}
-
-func isNil(object any) bool {
-	v := reflect.ValueOf(object)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // copyInto sets one value to a deep copy of another of the same type.

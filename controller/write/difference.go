@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 )
 
 // difference is a change of an object, as the JSON of the object before and after it.
@@ -23,7 +25,7 @@ type difference struct {
 // differenceOf compares the held object with the wanted one.
 func differenceOf[T metav1.Object](held, want T) (d difference, err error) {
 	switch of := reflect.ValueOf(held); {
-	case isNil(held) || isNil(want):
+	case stream.IsNil(held) || stream.IsNil(want):
 		return d, errNil
 	case of.Kind() == reflect.Pointer && of.Pointer() == reflect.ValueOf(want).Pointer():
 		return d, ErrSame

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,7 +33,7 @@ var ErrDeleting = errors.New("object is being deleted: it can get no finalizer")
 // waiting is no failure. With an error, and if it sends no request, Finalize returns the held object,
 // which a cache and its readers may share.
 func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string, cleanup func(ctx context.Context, object T) error) (current T, alive bool, err error) {
-	if isNil(held) {
+	if stream.IsNil(held) {
 		return held, false, failed("finalize", held, errNil)
 	}
 	if held.GetDeletionTimestamp() == nil {
@@ -56,7 +57,7 @@ func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, f
 // AddFinalizer adds a finalizer to the held object, unless it has it, and returns the resulting
 // object.
 func AddFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string) (T, error) {
-	if isNil(held) {
+	if stream.IsNil(held) {
 		return held, failed("add finalizer "+finalizer+" to", held, errNil)
 	}
 	if slices.Contains(held.GetFinalizers(), finalizer) {
@@ -72,7 +73,7 @@ func AddFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held 
 // an object that is being deleted, the server then deletes the object. It is no error if the object
 // is already gone.
 func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string) (T, error) {
-	if isNil(held) {
+	if stream.IsNil(held) {
 		return held, failed("remove finalizer "+finalizer+" from", held, errNil)
 	}
 	if !slices.Contains(held.GetFinalizers(), finalizer) {
@@ -118,7 +119,7 @@ func Own[O, T metav1.Object](owner O, kind schema.GroupVersionKind, object T) er
 // Adopt is [Own] for an existing object: it patches the held object, unless the object already
 // belongs to the owner.
 func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, kind schema.GroupVersionKind, held T) (T, error) {
-	if isNil(held) || isNil(owner) {
+	if stream.IsNil(held) || stream.IsNil(owner) {
 		return held, failed("adopt", held, errNil)
 	}
 	if metav1.IsControlledBy(held, owner) {
@@ -133,7 +134,7 @@ func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, 
 
 // owned returns the owner references of an object with the owner as its controller.
 func owned(owner metav1.Object, kind schema.GroupVersionKind, object metav1.Object) ([]metav1.OwnerReference, error) {
-	if isNil(owner) || isNil(object) {
+	if stream.IsNil(owner) || stream.IsNil(object) {
 		return nil, failed("own", object, errNil)
 	}
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}

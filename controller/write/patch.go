@@ -227,8 +227,9 @@ func isUnapplied(err error) bool {
 		(status.Details == nil || status.Details.Name == "" && len(status.Details.Causes) == 0)
 }
 
-// review reads the object after the server could not apply a plan, or because the plan has too many tests. If
-// the object has another version, that is a conflict. Otherwise the server's document decides, which only some clients return.
+// review reads the object after the server could not apply a plan, or because the plan has too many tests.
+// If the object has another version, that is a conflict. Otherwise the server's document decides, which
+// only some clients return.
 func (p *patching[T]) review(ctx context.Context, plan *planner, cause error) (none T, err error) {
 	switch client := p.client.(type) {
 	case jsonGetter:

@@ -32,7 +32,7 @@ type Known struct {
 // Client returns a ListerWatcher as a client of objects of any type. It returns nil for a nil
 // ListerWatcher.
 func Client[T reflector.Object](lw cache.ListerWatcher) reflector.Client[T, *List[T]] {
-	if lw == nil || isNil(lw) {
+	if stream.IsNil(lw) {
 		return nil
 	}
 	of, ok := lw.(*Known)
@@ -121,7 +121,7 @@ func (l lister[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T],
 	if err != nil {
 		return nil, err
 	}
-	if from == nil || isNil(from) {
+	if stream.IsNil(from) {
 		return nil, ErrNoList
 	}
 	access, err := meta.ListAccessor(from)
@@ -141,7 +141,7 @@ func (l lister[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T],
 		switch {
 		case !ok:
 			other = fmt.Errorf("ListerWatcher returned a list with a %T, want a %s", item, reflect.TypeFor[T]())
-		case isNil(object):
+		case stream.IsNil(object):
 			other = fmt.Errorf("ListerWatcher returned a list with a nil %T", item)
 		default:
 			list.Items = append(list.Items, object)
@@ -159,15 +159,10 @@ func Name(example runtime.Object) string {
 	if example == nil {
 		return "objects"
 	}
-	if !isNil(example) {
+	if !stream.IsNil(example) {
 		if kind := example.GetObjectKind().GroupVersionKind(); kind.Kind != "" {
 			return fmt.Sprintf("%s (%T)", kind.GroupKind(), example)
 		}
 	}
 	return fmt.Sprintf("%T", example)
-}
-
-func isNil(value any) bool {
-	v := reflect.ValueOf(value)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }
