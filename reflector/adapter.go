@@ -162,16 +162,16 @@ func (n *namespaces) add(namespace string) {
 	}
 }
 
-// includes reports whether the client is known to be of all namespaces, or of the given one.
-func (a *adapter[T, L]) includes(namespace string) bool {
-	return !a.hidden || namespace == "" || a.seen.include(namespace)
-}
-
-// include reports whether a client that showed objects of these namespaces covers another one: it is
-// then a client of all namespaces, or of that one.
-func (n *namespaces) include(namespace string) bool {
+// prove reports whether a client that has shown objects of these namespaces is of all namespaces, or of the
+// given one.
+func (n *namespaces) prove(namespace string) bool {
 	first := n.first.Load()
 	return n.several.Load() || first != nil && *first == namespace
+}
+
+// includes reports whether the client is known to be of all namespaces, or of the given one.
+func (a *adapter[T, L]) includes(namespace string) bool {
+	return !a.hidden || namespace == "" || a.seen.prove(namespace)
 }
 
 func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w stream.Wants[T]) (stream.Page, error) {

@@ -124,7 +124,8 @@ type derivingBatch[T any] struct{ store.Batch[*Packed[T]] }
 
 func (b derivingBatch[T]) Write(w store.Write[*Packed[T]]) error {
 	if w.Err == nil && (w.Type != store.Deletion || w.FinalStateKnown) {
-		if w.Key = (store.Key{}); w.Version == store.VersionOf(w.Object) {
+		w.Key = store.Key{}
+		if w.Version == store.VersionOf(w.Object) {
 			w.Version = store.Version{}
 		}
 	}

@@ -270,8 +270,9 @@ func isByNamespace(fn cache.IndexFunc) bool {
 //
 // If an index of a name was added through this Indexer, or a function is nil, AddIndexers returns an error
 // and adds nothing. It also returns an error if the cache has the name from elsewhere, or a function fails
-// for an object in the cache. It has then added the indexes whose names come earlier in the alphabet. If a function later returns an error or panics, the cache rejects the object:
-// see [store.AddIndex]. In client-go the program ends.
+// for an object in the cache. It has then added the indexes whose names come earlier in the alphabet. If
+// a function later returns an error or panics, the cache rejects the object: see [store.AddIndex]. In
+// client-go the program ends.
 func (x *Indexer[T]) AddIndexers(indexers cache.Indexers) error {
 	x.adding.Lock()
 	defer x.adding.Unlock()

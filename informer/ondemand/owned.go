@@ -27,10 +27,10 @@ func NewOwned[T Object, C Client[T], M Object](clients func(namespace string) C,
 //	remove := secrets.AddOwned(mine.Cache())
 //
 // Get answers from these caches first, and fetches only other objects. The watches that fill the caches
-// may be behind each other: see guarantee ondemand-D6, which holds for reads through Objects. None of
-// the caches may have scopes, because Objects compares their resource versions. When remove returns,
-// Objects does not read the cache any more. It may be called more than once. After [Objects.Close],
-// or with a nil view, AddOwned does nothing. Neither function may be called from a follower of the caches.
+// may be behind each other: see guarantee ondemand-D6, which holds for reads through Objects. The cache of
+// the metadata may have scopes, and an added one may not. When remove returns, Objects does not read the
+// cache any more. It may be called more than once. After [Objects.Close], or with a nil view, AddOwned
+// does nothing. Neither function may be called from a follower of the caches.
 func (o *Objects[T]) AddOwned(view *store.View[T]) (remove func()) {
 	o.lifecycle.Lock()
 	defer o.lifecycle.Unlock()
