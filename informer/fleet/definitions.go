@@ -116,9 +116,9 @@ type definitions struct {
 	byKind   *store.Index[string, *definition]
 	services *informer.Informer[*apiService]
 	woken    chan struct{} // has a value if discovery may be needed
-	known    *lifecycle.Latch
 
 	mu        sync.Mutex
+	known     *lifecycle.Latch                 // of this Run, or of the next: followErr is complete. Guarded by mu
 	followErr map[string]error                 // by the name of the informer: why it cannot follow; nil if it does. Guarded by mu
 	deleted   map[types.UID]string             // versions at which definitions were gone, empty if unknown; at most mostDeleted. Guarded by mu
 	deletedAt map[schema.GroupKind]time.Time   // when definitions of kinds were seen deleted, as many; guarded by mu
@@ -202,6 +202,9 @@ func (d *definitions) run(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.followErr) // the next Run must not begin with what the server had before
+	if d.known.IsSet() {
+		d.known = lifecycle.NewLatch()
+	}
 	d.outdated = true
 }
 
@@ -250,11 +253,10 @@ func (d *definitions) setFollowErr(name string, err error) {
 	if !known && err != nil || known && (was == nil) != (err == nil) {
 		d.outdated = true // discovery tells other things then
 	}
-	all := len(d.followErr) == 2
-	d.mu.Unlock()
-	if all {
+	if len(d.followErr) == 2 {
 		d.known.Set()
 	}
+	d.mu.Unlock()
 	if known && (was == nil) == (err == nil) {
 		return
 	}

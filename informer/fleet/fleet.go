@@ -217,7 +217,10 @@ func (f *Fleet) noteEnd(ctx context.Context, m *member, err error) {
 // WaitForSync waits until the fleet has the definitions of kinds and APIs, or knows that it may not watch
 // them. [Owner.WaitForSync] waits for the objects of the kinds.
 func (f *Fleet) WaitForSync(ctx context.Context) error {
-	return f.definitions.known.Wait(ctx, f.Ready)
+	f.definitions.mu.Lock()
+	known := f.definitions.known
+	f.definitions.mu.Unlock()
+	return known.Wait(ctx, f.Ready)
 }
 
 // Ready returns nil if the fleet follows which kinds the server serves. It says nothing about single
@@ -511,7 +514,18 @@ func (o *Owner) Kinds() []string {
 // installed, not served, forbidden, or its lists fail. Give ctx a deadline: a kind may never come. If the owner
 // leaves, the error is [ErrLeft].
 func (o *Owner) WaitForSync(ctx context.Context) error {
-	err := o.each(func(w *want) error { return w.waitForSync(ctx) })
+	waited := map[*want]bool{}
+	var err error
+	for before := -1; err == nil && len(waited) > before; { // what it wants meanwhile counts, too
+		before = len(waited)
+		err = o.each(func(w *want) error {
+			if waited[w] {
+				return nil
+			}
+			waited[w] = true
+			return w.waitForSync(ctx)
+		})
+	}
 	o.fleet.mu.Lock()
 	defer o.fleet.mu.Unlock()
 	if o.left {
