@@ -180,6 +180,33 @@ func TestAFaultOfTheConnectionIsAnError(t *testing.T) {
 	}
 }
 
+// A place where a disturbance shall happen is a write that the server has stored.
+func TestAWriteThatTheServerHasNotStoredIsNotDisturbed(t *testing.T) {
+	fresh := child(parent())
+	fresh.OwnerReferences = nil
+	operator := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		_, err := c.CoreV1().ServiceAccounts("default").Create(ctx, fresh, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+	for fault, want := range map[*reflectortest.Fault][]string{
+		new(reflectortest.Refuse()):            {"create serviceaccounts default/a#2"},
+		new(reflectortest.ResetAfterBytes(10)): {"create serviceaccounts default/a#1"},
+	} {
+		s := &Scenario{Operator: operator, Steps: []Step{{Name: "break the connection", Do: func(s *reflectortest.Server) error {
+			s.Inject(fault.On("create", "serviceaccounts").Times(1))
+			return s.Create(parent())
+		}}}}
+		w := watch(t.Name())
+		undisturbed, err := s.begin(t, w)
+		w.stop()
+		require.NoError(t, err)
+		assert.Equal(t, want, undisturbed.writes)
+	}
+}
+
 func TestAUserWhoActsEarlyWaitsIfTheServerRefuses(t *testing.T) {
 	held := parent("color", "red")
 	held.Finalizers = []string{"example.com/keeper"}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -137,9 +136,8 @@ func (w *world) checkPanics() {
 	w.result.doubtful = w.doubtful
 }
 
-// refused takes a write that the server has refused from the places where others are disturbed.
-func (w *world) refused(m *message, code int) {
-	w.tell("  refused with %d %s", code, http.StatusText(code))
+// forget takes a write that the server has not stored from the places where others are disturbed.
+func (w *world) forget(m *message) {
 	if i := slices.Index(w.result.writes, m.id); i >= 0 {
 		w.result.writes, w.result.steps = slices.Delete(w.result.writes, i, i+1), slices.Delete(w.result.steps, i, i+1)
 	}

@@ -181,6 +181,9 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errCrashed
 	case err != nil:
 		p.world.tell("  the connection breaks: %v", err)
+		if p.world.server.ResourceVersion() == before {
+			p.world.forget(m)
+		}
 		return nil, err
 	}
 	content, _ := io.ReadAll(response.Body) // of a recorder: it cannot fail
@@ -189,7 +192,8 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	if writes && response.StatusCode < 300 {
 		p.world.checkWrite(m, r.Header.Get("Content-Type"), before, body, content)
 	} else if writes {
-		p.world.refused(m, response.StatusCode)
+		p.world.tell("  refused with %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+		p.world.forget(m)
 	}
 	seen := func() {
 		if response.StatusCode < 300 {
