@@ -185,6 +185,9 @@ func correctRow(columns, cells []string, run map[string]measured) (name, correct
 			of = name + "/" + metric[1]
 			heading = cmp.Or(metric[2], side)
 		}
+		if i > 0 && columns[i-1] == "ours" {
+			heading = "peer" // whatever its name is
+		}
 		m, ok := run[of]
 		want := m.column(heading)
 		if heading == "ratio" && side == "peer" {

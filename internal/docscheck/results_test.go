@@ -65,6 +65,8 @@ func TestFiguresAreThoseOfTheRun(t *testing.T) {
 		"the run's": {tableOfRun, nil},
 		"another figure": {strings.Replace(tableOfRun, "| 50.0 |", "| 49.9 |", 1),
 			[]string{"docs/speed.md:5: docs/reference/results/store.json: get/1: ours is 50.0, not 49.9"}},
+		"another peer": {strings.NewReplacer("client-go", "kro", "| 100 |", "| 0 |").Replace(tableOfRun),
+			[]string{"docs/speed.md:5: docs/reference/results/store.json: get/1: kro is 100, not 0"}},
 		"another goal": {strings.Replace(tableOfRun, " missed", "", 1),
 			[]string{"docs/speed.md:6: docs/reference/results/store.json: lag: ratio (goal) is 0.01 (20 ms missed), not 0.01 (20 ms)"}},
 		"no such case": {strings.Replace(tableOfRun, "`idle`", "`busy`", 1),
