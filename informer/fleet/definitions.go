@@ -443,10 +443,10 @@ func unserved(kind schema.GroupVersionKind, why Reason, detail string, err error
 }
 
 func (d *definitions) resolveKind(kind schema.GroupVersionKind, before string) resolution {
-	crd := d.definitionOf(kind.GroupKind())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	refused, answered := d.followErr[d.crds.Name()]
+	crd := d.definitionOf(kind.GroupKind()) // not before: if it has answered, the definitions are here
 	of := d.found[kind.GroupKind()]
 	if crd != nil && answered && (refused == nil || !d.custom) { // else the definition may have changed since the program could read it
 		return resolveDefinition(crd, kind, before)
