@@ -1,8 +1,8 @@
 // Package docscheck checks the documentation of this repository. Its tests run each check on the
 // repository, and on small examples of each mistake.
 //
-//   - [Links], [Figures]: relative links lead to a file and its heading, and linked numbers are in
-//     the linked section, as measured figures and not as goals.
+//   - [Links], [Figures]: relative links lead to a file and its heading, the linked name of code is declared
+//     in the linked file, and linked numbers are in the linked section, as measured figures and not as goals.
 //   - [Results], [Charts]: figures of benchmarks are those of the runs in docs/reference/results, cell by cell. The
 //     flag -update of the tests writes the figures of new runs into the pages.
 //   - [Excerpts], [Outputs]: Go on a page is in a file that the page links to, and tests expect the

@@ -254,10 +254,15 @@ func TestLinks(t *testing.T) {
 		"to no heading": {"[a](docs/a.md#other) [b](#in-code)\n```\n# In code\n```", []string{
 			`README.md:1: link to "docs/a.md#other": the file has no such heading`, `README.md:1: link to "#in-code": the file has no such heading`}},
 		"to lines": {"[a](docs/a.go#L10)", nil},
+		"to names": {"[`Put`](docs/a.go) [`Shelf.Put`](docs/a.go) [`docs.Shelf[T]`](docs/a.go) [`size`](docs/a.go) [`Box`](docs/a.go) [`go run .`](docs/a.go) [`Put`](docs/doc.go)", nil},
+		"to names that moved": {"[`Take`](docs/a.go) [`Put`](docs/a.md)\n[a](docs/a.go), [`docs.Shelf[T]`](docs/b.go)", []string{
+			`README.md:1: link to "docs/a.go": the file does not declare Take`, `README.md:2: link to "docs/b.go": the file does not declare Shelf`}},
 	}
 	each(t, "Links", "README.md", tests, map[string]string{
 		"docs/a.md":          "# The *one* & only `store`\n## Twice\n## Twice\n[up](../README.md)",
-		"docs/a.go":          "package docs",
+		"docs/a.go":          "package docs\n\ntype Shelf[T any] struct{ size int }\n\nfunc (s *Shelf[T]) Put() {}\n\nfunc (*Box) Open() {}",
+		"docs/b.go":          "package docs\n\nfunc Take() {}",
+		"docs/doc.go":        "package docs",
 		"docs/with space.md": "",
 	})
 }

@@ -16,6 +16,8 @@ var (
 	definition = regexp.MustCompile(`^ {0,3}\[([^\]^][^\]]*)\]:\s*<?([^\s>]+)`)
 	// reference is [text][name]
 	reference = regexp.MustCompile(`[^\]\s]\]\[([^\]^][^\]]*)\]`)
+	// linkedName is [`name`](file.go), perhaps with a package or a type before the name.
+	linkedName = regexp.MustCompile("\\[`(?:\\w+\\.)*(\\w+)(?:\\[\\w+\\])?`\\]\\(([^)#\\s]+\\.go)\\)")
 	// htmlLink is an HTML link or image; pages use HTML for images with a width.
 	htmlLink   = regexp.MustCompile(`<(?:a|img|source)\s[^>]*?(?:href|src|srcset)=["']([^"']+)["']`)
 	inlineCode = regexp.MustCompile("(`+)[^`].*?(`+)")
@@ -24,8 +26,8 @@ var (
 	notInSlug  = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
 )
 
-// Links returns one line for each relative link without a target, and for each link by a name that
-// its page does not define.
+// Links returns one line for each relative link without a target, for each link by a name that its
+// page does not define, and for each link from the name of code to a file that does not declare it.
 func Links(r *Repository) []string {
 	names := map[string]bool{} // by page and name
 	for _, line := range r.prose {
@@ -33,7 +35,7 @@ func Links(r *Repository) []string {
 			names[line.file+" "+strings.ToLower(match[1])] = true
 		}
 	}
-	anchors := r.anchors()
+	anchors, declared := r.anchors(), r.declared()
 	var problems []string
 	for _, line := range r.prose {
 		for _, match := range reference.FindAllStringSubmatch(inlineCode.ReplaceAllString(line.text, ""), -1) {
@@ -46,8 +48,32 @@ func Links(r *Repository) []string {
 				problems = append(problems, line.wrong("link to %q: %s", target, problem))
 			}
 		}
+		for _, match := range linkedName.FindAllStringSubmatch(line.text, -1) {
+			names, known := declared[path.Join(path.Dir(line.file), match[2])]
+			if known && !names[match[1]] {
+				problems = append(problems, line.wrong("link to %q: the file does not declare %s", match[2], match[1]))
+			}
+		}
 	}
 	return problems
+}
+
+// declared returns the names that each Go file declares, members of types included, and the types whose
+// methods it has. It leaves out doc.go, which describes the names of other files, and leaves tests to
+// [Tests].
+func (r *Repository) declared() map[string]map[string]bool {
+	files := map[string]map[string]bool{}
+	for _, source := range r.sources {
+		if source.isTest() || path.Base(source.name) == "doc.go" {
+			continue
+		}
+		names := map[string]bool{}
+		for _, s := range symbols(source.File) {
+			names[s.name.Name], names[s.of] = true, true
+		}
+		files[source.name] = names
+	}
+	return files
 }
 
 // targets returns the targets of a line's links.
