@@ -43,15 +43,16 @@
 //     Queues of different keys may be in flight together.
 //   - queue-E3: The Prior of a queue's first event is the object that was last acknowledged.
 //   - queue-E4: Events that were not acknowledged are delivered again, together with the events
-//     that came meanwhile.
+//     that came meanwhile, unless a [Permanent] error gave them up.
 //   - queue-E5: The cache is never older than a delivered event. The cache may be newer.
 //   - queue-E6: A new UID under an old key is a Deletion and an Addition.
 //   - queue-E7: An object that a relist found unchanged causes no event, and
 //     [Collection.Resync] never brings back a deleted object or an older state.
 //   - queue-E8: [Collection.Synced] closes once every object of the first list was delivered
 //     and settled. A failure settles as well.
-//   - queue-E9: A Deletion says OutOfScope if the object still exists: its scope was dropped.
-//     For any other Deletion, the object was deleted, or a list lacked it.
+//   - queue-E9: A Deletion says OutOfScope if the scope of the object was dropped. For any other
+//     Deletion, the object was deleted, a list lacked it, or it no longer matches a selector or a
+//     predicate. In the last case it still exists, and the event looks like that of a deleted object.
 //   - queue-E10: A key in back-off or with a delay has one due time, the earliest, however often
 //     the key fails or is added. How often an addition may come before the end of a back-off is
 //     queue-E11.
@@ -71,8 +72,8 @@
 // the default of an informer's subscribers, there is only one group.
 //
 // Break, return and [Queue.Release] put an object back in front of its group. A failed object goes
-// to the end of its group when its back-off is over. After a [Permanent] error, the remaining
-// events of an object go to the end of the group at once.
+// to the end of its group when its back-off is over. If [Queue.Each] ends with a [Permanent] error, the
+// later events of the object go to the end of the group at once.
 //
 // # Which events a queue keeps
 //
@@ -94,8 +95,8 @@
 //     that doubles with each failure of the key. A live event of the object may end the wait
 //     early, once in each back-off (queue-E11). A loop does not recover a panic.
 //     [Collection.Process] recovers it, and reports a panic or Goexit as an error.
-//   - Fail with an error made by [Permanent]: the queue is acknowledged, and its events are not
-//     retried.
+//   - Fail with an error made by [Permanent]: the queue is given up, and none of its events is retried.
+//     If Each handled the queue, only the event of the error is given up, and the later ones wait again.
 //   - Release, break or return without Done: the queue goes back to the front, and no failure is
 //     counted. Collection.Process does this when its context has ended and the handler
 //     returned the context's error.

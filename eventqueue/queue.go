@@ -21,7 +21,8 @@ const (
 	// Modification means that an object changed or, if the event's Origin is
 	// Resync, is handed out once more.
 	Modification = store.Modification
-	// Deletion means that an object is gone.
+	// Deletion means that an object is gone, or that it left a scope, a selector or a predicate: see
+	// queue-E9.
 	Deletion = store.Deletion
 )
 
@@ -49,12 +50,14 @@ type Event[T any] struct {
 	// Deletion of an object that earlier events reported and that the first list does not contain.
 	Initial bool
 
-	// FinalStateKnown is true for a Deletion whose Object is the state in which the object was
-	// deleted. It is false if a list revealed the deletion: client-go's DeletedFinalStateUnknown.
+	// FinalStateKnown is true for a Deletion whose Object is the state in which the object was deleted or,
+	// if it ceased to match a selector or a predicate, the last state that matched. It is false if a list
+	// revealed the deletion: client-go's DeletedFinalStateUnknown.
 	FinalStateKnown bool
 
-	// OutOfScope is true for a Deletion of an object that still exists. Its scope was dropped
-	// from the cache. Do not clean up after such an object.
+	// OutOfScope is true for a Deletion of an object whose scope was dropped from the cache: do not clean up
+	// after it. It is false for an object that ceased to match a selector or a predicate, although that
+	// object exists as well. So with one of these, ask the server before you clean up.
 	OutOfScope bool
 
 	// PriorKnown is true for every Modification, false for every Addition, and
@@ -88,13 +91,17 @@ type record[T any] struct {
 	// because a transformed object may have lost it.
 	uid types.UID
 
-	// tried is true if a consumer got an event of this object and did not acknowledge it. That
-	// event may be one that was merged into this one. The handler may have acted on the object.
-	tried bool
-
 	// keptApart is true if the predicate of KeepIf chose the event: it is handed over by itself. The
 	// collection merges it into no later event.
 	keptApart bool
+
+	// The next three say what a consumer knows of an unacknowledged event. Once the queue that is out hands
+	// the event over, it is read. When that queue comes back, a read event becomes delivered and tried. A
+	// later event that it is merged into is tried as well, and not delivered.
+
+	// tried is true if a consumer got an event of this object and did not acknowledge it. That
+	// event may be one that was merged into this one. The handler may have acted on the object.
+	tried bool
 
 	// delivered is true if this very event was handed over and not acknowledged.
 	delivered bool

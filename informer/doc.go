@@ -36,8 +36,9 @@
 //   - informer-I1: The cache eventually holds the same objects as the API server. Each object goes
 //     through its states in the order of the server. The cache may skip states.
 //   - informer-I2: A subscriber gets an initial addition for each object in the cache when it
-//     subscribes, and then every later change, without a gap or a repeat. A subscriber with a
-//     predicate gets only the objects that the predicate accepts. It may subscribe at any time.
+//     subscribes, and then every later change, without a gap or a repeat, where changes that wait are
+//     merged as informer-I5 says. A subscriber with a predicate gets only the objects that the
+//     predicate accepts. It may subscribe at any time.
 //   - informer-I3: A subscriber gets a change after the cache shows that change. By then the cache
 //     may be newer.
 //   - informer-I4: The informer calls a subscriber for one event at a time. For each object, the
@@ -46,7 +47,8 @@
 //     does not count: it keeps its prior object. If an object of the first list is deleted before
 //     the subscriber got it, the subscriber gets only the deletion: an earlier process may have left
 //     something behind for that object. With a predicate, an object that begins to satisfy the
-//     predicate is an addition. An object that ceases to satisfy it is a deletion.
+//     predicate is an addition. An object that ceases to satisfy it is a deletion, and so is one that
+//     ceases to match a selector of the informer: these objects still exist (queue-E9).
 //   - informer-I5: A slow subscriber delays neither other subscribers nor the reflector. It gets
 //     the latest state of an object and may miss the states in between. The size of its queue is
 //     bounded by the number of objects that exist or that it got. [WithQueue] changes that.
@@ -89,7 +91,7 @@
 //
 // Every method may be called from any goroutine, but at most one Run at a time. Nothing starts
 // before Run, and Run then calls the handlers that are already subscribed. When Run returns, all
-// its goroutines have ended.
+// its goroutines have ended, except that of a watch which its client does not end (reflector-R8).
 //
 // # Errors
 //

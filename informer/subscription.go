@@ -208,9 +208,10 @@ type HandlerFuncs[T any] struct {
 	// got.
 	OnUpdate func(prior, object T)
 
-	// OnDelete is called with the last known state of a deleted object. If finalStateKnown is
-	// false, later states may have existed: a relist found the object missing. There is no separate
-	// type for that case, unlike in client-go.
+	// OnDelete is called with the last known state of an object that was deleted, or that left the
+	// informer's scopes or selector or the subscriber's predicate, and so still exists: see queue-E9. If
+	// finalStateKnown is false, later states may have existed: a relist found the object missing, or its
+	// scope was dropped. There is no separate type for that case, unlike in client-go.
 	OnDelete func(object T, finalStateKnown bool)
 }
 

@@ -26,7 +26,7 @@ const (
 	// Modification means that an object has another resource version, or another content under the
 	// same one. So a predicate that compares versions misses changes.
 	Modification
-	// Deletion means that the object no longer exists, or is out of scope.
+	// Deletion means that the object no longer exists, no longer matches the selector, or is out of scope.
 	Deletion
 )
 
@@ -61,12 +61,13 @@ type Change[T any] struct {
 	Version Version
 
 	// FinalStateKnown is true for a Deletion that the server reported with the final state of the
-	// object. It is false if a list lacked the object, or if the writer knew only its key. The
-	// cache may then have missed states between Object and the deletion.
+	// object, or with its last state that matched the selector. It is false if a list lacked the object,
+	// or if the writer knew only its key. The cache may then have missed states between Object and the
+	// deletion.
 	FinalStateKnown bool
 
-	// OutOfScope is true for a Deletion of an object that still exists on the server. Its scope was
-	// dropped.
+	// OutOfScope is true for a Deletion because the object's scope was dropped. Without it, the object may
+	// exist as well: the server reports one that ceases to match the selector as deleted.
 	OutOfScope bool
 }
 
@@ -76,7 +77,7 @@ type Commit[T any] struct {
 	Origin Origin
 
 	// Initial is true for the first Replace of a cache or of a partition: its objects existed
-	// before.
+	// before the cache looked.
 	Initial bool
 
 	// Synced is true if the cache had its first Replace. In a cache with partitions, all must have

@@ -65,7 +65,7 @@ type trigger struct {
 	of      version // the version of the object that changed
 	prior   version // the version before a modification; zero if the key was not mapped to that state
 	added   bool    // the object appeared
-	gone    bool    // the object was deleted
+	gone    bool    // the event is a Deletion: see queue-E9
 	left    bool    // the object left the informer but still exists: another process is responsible for it now
 	primary bool    // the event's object is the object of the key
 	listed  bool    // the event comes from a list: earlier changes may be missing
