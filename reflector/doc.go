@@ -45,8 +45,8 @@
 //     version, and the list that follows has each object as it is shown now. A stream that
 //     client-go cannot read counts as broken; if it breaks three times in a row at one version,
 //     the reflector relists. It also relists after a rejected resource version (410: see the table
-//     in internal/protocol/doc.go), an ERROR event, a forbidden watch, a rejected object, a stream
-//     that a [client.Resource] cannot read, a [client.MismatchError] and ServerBehind.
+//     in internal/protocol/doc.go), an ERROR event other than 429, a forbidden watch, a rejected
+//     object, a stream that a [client.Resource] cannot read, a [client.MismatchError] and ServerBehind.
 //   - reflector-R3: If the store rejects an object, the reflector reports the error, and relists
 //     after a back-off to fetch the object again. Until then the store keeps its previous object
 //     under that key, and all other objects are updated as usual. If the store fails in any other

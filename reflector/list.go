@@ -99,7 +99,7 @@ func (r *run[T]) askVersion(ctx context.Context) protocol.Input {
 	limited, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	from, ok := r.source.(stream.Versioned)
-	in := protocol.Input{Kind: protocol.Told}
+	in := protocol.Input{Kind: protocol.VersionKnown}
 	if ok {
 		var err error
 		in.Consistent, err = from.ListsConsistently(limited)

@@ -88,7 +88,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	switch a.Do {
 	case protocol.AskPage:
 		return r.askPage(ctx, a), nil
-	case protocol.AskWatch, protocol.AskStream:
+	case protocol.AskWatch, protocol.AskWatchList:
 		return r.askWatch(ctx, a), nil
 	case protocol.AskVersion:
 		return r.askVersion(ctx), nil
@@ -126,7 +126,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 			r.observing.ended = r.wrap(a)
 		}
 		r.closeWatch()
-	case protocol.Latch:
+	case protocol.MarkSynced:
 		decorate.Resumed(r.store)
 		if r.status.synced.Set() {
 			r.logger.Info("synced", zap.String("resourceVersion", r.store.ResourceVersion()))
@@ -134,13 +134,13 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		}
 	case protocol.Report:
 		r.report(ctx, r.wrap(a))
-	case protocol.StreamsOff:
+	case protocol.WatchListsOff:
 		err := r.wrap(a)
 		if r.status.state.Get().WatchListErr == nil {
-			r.logger.Warn("watch-lists do not work, lists are used instead", zap.Duration("tryAgainIn", protocol.StreamsRest), zap.Error(err))
+			r.logger.Warn("watch-lists do not work, lists are used instead", zap.Duration("tryAgainIn", protocol.RestTime), zap.Error(err))
 		}
 		r.status.set(func(s *State) { s.WatchListErr = err })
-	case protocol.StreamsBack:
+	case protocol.WatchListsBack:
 		r.status.set(func(s *State) { s.WatchListErr = nil })
 	case protocol.ReportRejected:
 		r.rejected = a.Err

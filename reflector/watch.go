@@ -30,7 +30,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	opts.TimeoutSeconds = &timeout
 	until := time.Now().Add(time.Duration(timeout) * time.Second)
 	wanted := stream.Wants[T]{Shards: r.shards}
-	if a.Do == protocol.AskStream {
+	if a.Do == protocol.AskWatchList {
 		r.evidence.reset()
 		opts.ShardSelector = r.shardSelector()
 		r.observing.beginWatchList(r.name)
@@ -60,7 +60,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	r.watch, r.cancelWatch = open, cancel
 	r.observing.beginWatch(r.name)
 	r.status.contact()
-	r.logger.Debug("watching", zap.String("resourceVersion", a.Version), zap.Bool("initialEvents", a.Do == protocol.AskStream))
+	r.logger.Debug("watching", zap.String("resourceVersion", a.Version), zap.Bool("initialEvents", a.Do == protocol.AskWatchList))
 	if a.Do == protocol.AskWatch && !r.protocol.Doubtful() {
 		r.enterWatching()
 	}

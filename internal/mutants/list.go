@@ -760,7 +760,7 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: a watch-list that is older than the store is taken without a word",
 	file:  "reflector/internal/protocol/state.go",
-	text:  "\t\tp.compare(OpStream)\n",
+	text:  "\t\tp.compare(OpWatchList)\n",
 	with:  "",
 	tests: []string{"./reflector/internal/protocol", "./contrib/persist"},
 }, {

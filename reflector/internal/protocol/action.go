@@ -22,24 +22,24 @@ type ActionKind uint8
 
 // The kinds of actions. Each kind up to Delay has an outcome, which is the next input.
 const (
-	AskPage    ActionKind = iota + 1 // list, at Version or from Next: Answered or Failed
-	AskWatch                         // watch from Version: Accepted or Failed
-	AskStream                        // watch-list, not older than Version: Accepted or Failed
-	AskVersion                       // ask for the server's Kubernetes version: Told
-	Receive                          // wait: Changed, Marked, Failed, Ended, or Elapsed at the alarm
-	Replace                          // replace the store's content with the staged objects: Stored
-	Apply                            // write the events to the store: Stored
-	Wait                             // report Err, then pause: Elapsed
-	Delay                            // pause: Elapsed
+	AskPage      ActionKind = iota + 1 // list, at Version or from Next: Answered or Failed
+	AskWatch                           // watch from Version: Accepted or Failed
+	AskWatchList                       // watch-list, not older than Version: Accepted or Failed
+	AskVersion                         // ask for the server's Kubernetes version: VersionKnown
+	Receive                            // wait: Changed, Marked, Failed, Ended, or Elapsed at the alarm
+	Replace                            // replace the store's content with the staged objects: Stored
+	Apply                              // write the events to the store: Stored
+	Wait                               // report Err, then pause: Elapsed
+	Delay                              // pause: Elapsed
 
 	Discard        // empty the staging area
 	Stage          // stage the objects of the events, or their deletions
 	StopWatch      // close the watch, because of Err if that is not nil
-	Latch          // record that the store has been filled
+	MarkSynced     // record that the store has the objects: after a list, or if a watch from its version is accepted
 	Report         // report Err
 	ReportRejected // report Err, which means that the store lacks an object
-	StreamsOff     // record that the reflector uses lists instead of watch-lists because of Err
-	StreamsBack    // record that a watch-list completed
+	WatchListsOff  // record that the reflector uses lists instead of watch-lists because of Err
+	WatchListsBack // record that a watch-list completed
 )
 
 // Waits reports whether an action waits for the server, for the watch or for a time. No such action begins
@@ -51,8 +51,8 @@ type Op string
 
 // The operations.
 const (
-	OpList   Op = "list"
-	OpWatch  Op = "watch"
-	OpStream Op = "watch-list"
-	OpStore  Op = "store"
+	OpList      Op = "list"
+	OpWatch     Op = "watch"
+	OpWatchList Op = "watch-list"
+	OpStore     Op = "store"
 )

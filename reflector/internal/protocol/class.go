@@ -48,7 +48,7 @@ const (
 	// OverBudget means that a list exceeds the store's budget.
 	OverBudget
 
-	classes = iota
+	numClasses = iota
 )
 
 // Classify returns the class of a failure. It looks through wrapped errors, and never at their

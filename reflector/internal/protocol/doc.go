@@ -13,9 +13,9 @@
 //
 //	             list        probe       watch:        watch:        watch-list:     watch-list:
 //	                                     opening       following     asking          streaming
-//	Expired      askForLess  skipProbe   relistNow     relistNow     newestStream    newestStream
-//	Ahead        askForLess  probeAgain  relistNewest  relistNewest  newestStream    newestStream
-//	Invalid      askForLess  skipProbe   relistNewest  relistNewest  newestStream    newestStream
+//	Expired      askForLess  skipProbe   relistExpired relistExpired askNewest       askNewest
+//	Ahead        askForLess  probeAgain  relistNewest  relistNewest  askNewest       askNewest
+//	Invalid      askForLess  skipProbe   relistNewest  relistNewest  askNewest       askNewest
 //	Busy         retry       retry       retry         retry         retry           retry
 //	Unreachable  retry       probeLater  probeFirst    relist        retry           retry
 //	NotServed    retry       probeAgain  relist        relist        retry           breakOff
@@ -26,16 +26,18 @@
 //	OverBudget   retry       probeAgain  probeFirst    relist        retry           retry
 //	Other        retry       probeAgain  probeFirst    relist        listInstead     breakOff
 //
-// For example, a status 410 is of the class Expired. What happens depends on the request:
+// A list in the reactions is a watch-list if the server supports it. For example, a status 410 is of the
+// class Expired. What happens depends on the request:
 //
 //   - A watch, refused or open: the reflector lists at once, not older than the store. If the last
-//     list is less than a minute old, the reflector lists at the newest version, at first within
-//     1.6 seconds, and later if such lists do not help for two minutes.
-//   - A page of a list: the reflector lists anew, without pages.
+//     list is less than a minute old, the reflector lists at the newest version after a pause of at
+//     most 1.6 seconds. That limit doubles, up to 30 seconds, each time the watch after such a list
+//     fails within two minutes.
+//   - A later page of a list, whose continue token expired: the reflector lists again, without pages.
 //   - A list or a watch-list at a version: the reflector asks for the newest version.
 //   - A probe: the reflector watches, and the answer to the watch decides.
 //
-// These are the reactions. A list in them is a watch-list if the server supports it:
+// These are the reactions:
 //
 //   - retry: report, back off, and begin this step again: a list begins with its first page.
 //   - askForLess: list without pages if the continue token is refused, and at the newest version if
@@ -47,12 +49,13 @@
 //     silence, watch at once.
 //   - probeLater: back off, then begin with probes again.
 //   - relist: back off, then list not older than the store.
-//   - relistNow: list at once.
+//   - relistExpired: list at once, not older than the store; or relistNewest if the last list is less than
+//     a minute old.
 //   - relistNewest: back off, then list at the newest version.
 //   - probeFirst: back off, probe, then watch.
 //   - resume: watch again from the position, or from before the bookmarks of the last ten seconds: see
 //     settleTime. The third failure in a row at one version relists.
-//   - newestStream: ask for a watch-list at the newest version. If it was for the newest version
+//   - askNewest: ask for a watch-list at the newest version. If it was for the newest version
 //     already: breakOff while streaming; while asking, listForAnHour if the class is Invalid, and
 //     listInstead otherwise.
 //   - listInstead: list at once, without a watch-list.

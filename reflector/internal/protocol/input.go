@@ -18,9 +18,9 @@ type Input struct {
 	Closing bool   // the bookmark ends the initial events (Marked)
 	// Lasts is the watch timeout that the reflector requested, counted from now (Accepted).
 	Lasts time.Duration
-	// Consistent is true if the server answers consistent lists in pages from its watch cache (Told).
+	// Consistent is true if the server answers consistent lists in pages from its watch cache (VersionKnown).
 	Consistent bool
-	// Unanswered is true if the server did not answer, so that the client asks again (Told).
+	// Unanswered is true if the server did not answer, so that the client asks again (VersionKnown).
 	Unanswered bool
 	// Conflict is true if the object of a probe differs from its state at the position (Answered).
 	Conflict bool
@@ -32,14 +32,14 @@ type InputKind uint8
 
 // The kinds of inputs.
 const (
-	Started  InputKind = iota + 1 // Run was called
-	Answered                      // the server sent a page of a list
-	Accepted                      // the server opened a watch
-	Told                          // the client told the server's Kubernetes version, if it could
-	Changed                       // an event brought an object
-	Marked                        // an event brought a bookmark
-	Stored                        // a write to the store ended; Err says why it failed
-	Failed                        // a request failed, or an event was invalid
-	Ended                         // the watch ended: the server closed it, or the connection broke
-	Elapsed                       // a pause ended, or the alarm fired
+	Started      InputKind = iota + 1 // Run was called
+	Answered                          // the server sent a page of a list
+	Accepted                          // the server opened a watch
+	VersionKnown                      // the client answered AskVersion, if it could
+	Changed                           // an event brought an object
+	Marked                            // an event brought a bookmark
+	Stored                            // a write to the store ended; Err says why it failed
+	Failed                            // a request failed, or an event was invalid
+	Ended                             // the watch ended: the server closed it, or the connection broke
+	Elapsed                           // a pause ended, or the alarm fired
 )

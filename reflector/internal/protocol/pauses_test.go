@@ -48,7 +48,7 @@ func (p *patient) take(in Input, dice float64) {
 		}
 	}
 	switch p.pending.Do {
-	case AskPage, AskWatch, AskStream:
+	case AskPage, AskWatch, AskWatchList:
 		p.requests++
 	}
 }
@@ -79,7 +79,7 @@ func (p *patient) answer(as string, dice float64) {
 	switch {
 	case p.pending.Do == AskWatch:
 		p.take(Input{Kind: Accepted, Lasts: MaxWatch}, dice)
-	case p.pending.Do == AskStream:
+	case p.pending.Do == AskWatchList:
 		p.take(Input{Kind: Accepted, Lasts: MaxWatch}, dice)
 		p.take(Input{Kind: Marked, Version: version, Closing: true}, dice)
 		p.take(Input{Kind: Stored}, dice)

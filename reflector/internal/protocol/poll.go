@@ -57,7 +57,7 @@ func (p *step) trigger(in Input) {
 func (p *step) untriggered(err error) {
 	switch Classify(err) {
 	case Invalid, NotServed, Forbidden, Unsupported, Refused:
-		p.triggersAt = p.now.Add(StreamsRest)
+		p.triggersAt = p.now.Add(RestTime)
 		p.endTrigger(err)
 		p.do(Action{Do: Report, Err: err, Op: OpWatch})
 		p.awaitPoll()

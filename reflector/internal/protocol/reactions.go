@@ -10,12 +10,12 @@ import (
 type reaction func(p *step, err error)
 
 // reactions says what the reflector does about a failure of a class in a phase.
-var reactions = [classes][reacting]reaction{
+var reactions = [numClasses][reactingPhases]reaction{
 	//            paging, probing, opening, following, asking, streaming
 	Other:       {retry, probeAgain, probeFirst, relist, listInstead, breakOff},
-	Expired:     {askForLess, skipProbe, relistNow, relistNow, newestStream, newestStream},
-	Ahead:       {askForLess, probeAgain, relistNewest, relistNewest, newestStream, newestStream},
-	Invalid:     {askForLess, skipProbe, relistNewest, relistNewest, newestStream, newestStream},
+	Expired:     {askForLess, skipProbe, relistExpired, relistExpired, askNewest, askNewest},
+	Ahead:       {askForLess, probeAgain, relistNewest, relistNewest, askNewest, askNewest},
+	Invalid:     {askForLess, skipProbe, relistNewest, relistNewest, askNewest, askNewest},
 	Busy:        {retry, retry, retry, retry, retry, retry},
 	Unreachable: {retry, probeLater, probeFirst, relist, retry, retry},
 	NotServed:   {retry, probeAgain, relist, relist, retry, breakOff},
@@ -102,16 +102,16 @@ func probeLater(p *step, err error) {
 	retry(p, err)
 }
 
-// relist lists after a pause. The pause grows with each list that did not help for two minutes, and
-// not with failed requests: after an outage, the first expired watch is followed by a list within
-// 1.6 seconds.
+// relist lists after a pause. The pause grows each time that the watch after such a list fails within two
+// minutes, and not with failed requests: after an outage, the first expired watch is followed by a list
+// within 1.6 seconds.
 func relist(p *step, err error) {
 	p.mustList = true
 	p.backOff(err, &p.relists)
 }
 
-// relistNow handles the expiry of the position.
-func relistNow(p *step, err error) {
+// relistExpired handles the expiry of the position. It lists at once, unless the last list is young.
+func relistExpired(p *step, err error) {
 	if p.now.Sub(p.listed) < expiryAfter {
 		// The last list did not help. It may have come from an API server that lags behind the one
 		// that refused the watch.
@@ -133,7 +133,7 @@ func probeFirst(p *step, err error) {
 	retry(p, err)
 }
 
-// resume handles a stream that client-go could not read. The third failure in a row at one version
+// resume handles a watch that client-go could not read. The third failure in a row at one version
 // causes a relist, in case one object cannot be decoded.
 func resume(p *step, err error) {
 	if p.brief+1 < briefWatches || p.moved() || p.now.Sub(p.watching.opened) >= briefWatch {
@@ -144,9 +144,9 @@ func resume(p *step, err error) {
 	relist(p, err)
 }
 
-// newestStream handles the refusal of a watch-list at a version. If the watch-list was for the
+// askNewest handles the refusal of a watch-list at a version. If the watch-list was for the
 // newest version already, the server does not support watch-lists.
-func newestStream(p *step, err error) {
+func askNewest(p *step, err error) {
 	switch {
 	case p.known() != "":
 		p.stop(err)
@@ -163,7 +163,7 @@ func newestStream(p *step, err error) {
 
 func listInstead(p *step, err error) {
 	p.stop(err)
-	p.do(Action{Do: Report, Err: err, Op: OpStream})
+	p.do(Action{Do: Report, Err: err, Op: OpWatchList})
 	p.list()
 }
 
@@ -171,26 +171,26 @@ func listInstead(p *step, err error) {
 // the version.
 func listForAnHour(p *step, err error) {
 	p.unavailable = false
-	p.restStreams(err)
+	p.restWatchLists(err)
 }
 
 // breakOff handles a watch-list that ended before it was complete.
 func breakOff(p *step, err error) {
-	if p.brokenStreams++; p.brokenStreams < maxBrokenStreams && !errors.Is(err, NoInitialEventsEnd) {
+	if p.brokenWatchLists++; p.brokenWatchLists < maxBrokenWatchLists && !errors.Is(err, NoInitialEventsEnd) {
 		retry(p, err)
 		return
 	}
 	p.stop(err)
-	p.do(Action{Do: Report, Err: err, Op: OpStream})
-	p.restStreams(err)
+	p.do(Action{Do: Report, Err: err, Op: OpWatchList})
+	p.restWatchLists(err)
 }
 
-// restStreams lists, and makes the reflector use lists instead of watch-lists for StreamsRest. After
+// restWatchLists lists, and makes the reflector use lists instead of watch-lists for RestTime. After
 // that the server may have been upgraded, or a proxy removed. If not, one failure is enough to rest
 // again.
-func (p *step) restStreams(err error) {
-	p.streamsAt, p.brokenStreams = p.now.Add(StreamsRest), maxBrokenStreams-1
-	p.do(Action{Do: StreamsOff, Err: err, Op: OpStream})
+func (p *step) restWatchLists(err error) {
+	p.watchListsAt, p.brokenWatchLists = p.now.Add(RestTime), maxBrokenWatchLists-1
+	p.do(Action{Do: WatchListsOff, Err: err, Op: OpWatchList})
 	p.list()
 }
 
@@ -198,7 +198,7 @@ func (p *step) restStreams(err error) {
 func (p *step) stop(err error) {
 	switch p.phase {
 	case streaming:
-		p.do(Action{Do: StopWatch, Err: err, Op: OpStream})
+		p.do(Action{Do: StopWatch, Err: err, Op: OpWatchList})
 	case following, applying, replaced:
 		if p.moved() {
 			p.recovered()
@@ -216,7 +216,7 @@ func (p *step) recovered() { p.failures.reset() }
 func (p State) Op() Op {
 	switch p.phase {
 	case asking, streaming:
-		return OpStream
+		return OpWatchList
 	case paging, probing:
 		return OpList
 	case replacing, replaced, applying:

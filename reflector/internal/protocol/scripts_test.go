@@ -59,7 +59,7 @@ func play(script string) (string, error) {
 		case words[0] == "with":
 			for _, word := range words[1:] {
 				switch name, value, _ := strings.Cut(word, "="); name {
-				case "streams":
+				case "watch-lists":
 					p.WatchLists = true
 				case "version":
 					p.AsksVersion = true
@@ -136,8 +136,8 @@ func parseInput(words []string) (Input, error) {
 		if in.Err == nil {
 			return in, fmt.Errorf("unknown error %q", argument(1))
 		}
-	case "told":
-		in = Input{Kind: Told, Consistent: argument(1) == "consistent", Unanswered: argument(1) == "nothing"}
+	case "version":
+		in = Input{Kind: VersionKnown, Consistent: argument(1) == "consistent", Unanswered: argument(1) == "nothing"}
 	case "end":
 		in = Input{Kind: Ended, Err: scriptErrors[argument(1)]}
 	case "elapsed":
@@ -231,7 +231,7 @@ func describe(p State, a Action, now time.Time) string {
 		return text
 	case AskWatch:
 		return "watch " + version
-	case AskStream:
+	case AskWatchList:
 		return "watch-list " + version
 	case AskVersion:
 		return "version?"
@@ -246,7 +246,7 @@ func describe(p State, a Action, now time.Time) string {
 		return fmt.Sprintf("report %s of %s, attempt %d, wait %v", errorName(a.Err), a.Op, a.Attempt, a.Pause)
 	case Delay:
 		return fmt.Sprintf("pause %v", a.Pause)
-	case StreamsOff:
+	case WatchListsOff:
 		return "watch-lists off: " + errorName(a.Err)
 	case Report:
 		return fmt.Sprintf("report %s of %s", errorName(a.Err), a.Op)
@@ -255,7 +255,7 @@ func describe(p State, a Action, now time.Time) string {
 	}
 	return map[ActionKind]string{
 		Apply: "apply", Discard: "discard", Stage: "stage",
-		StopWatch: "stop", Latch: "synced", StreamsBack: "watch-lists on",
+		StopWatch: "stop", MarkSynced: "synced", WatchListsBack: "watch-lists on",
 	}[a.Do]
 }
 

@@ -11,8 +11,8 @@ import (
 type State struct {
 	Options
 
-	// streamsAt is the time of the next attempt at a watch-list; zero unless watch-lists failed.
-	streamsAt time.Time
+	// watchListsAt is the time of the next attempt at a watch-list; zero unless watch-lists failed.
+	watchListsAt time.Time
 
 	phase phase
 	now   time.Time // time of the input
@@ -22,11 +22,12 @@ type State struct {
 	// object, position may be ahead of the store's version. A watch from the store's version would
 	// apply old events to newer objects.
 	position string
-	// settled <= marked <= position. A list or a change sets all three. Of bookmarks after 0, 5 and 12
-	// seconds, the first moves marked, at markedAt, and position. The second moves only position, because
-	// marked has moved within settleTime. The third moves marked again, and settled to the version of the
-	// first. So settled is the version of a list or a change, or of a bookmark that is at least settleTime
-	// old. After a watch that ended early, the next one begins at settled: see settleTime.
+	// After a watch that ended early, the next one begins at settled, for which settleTime has the reason:
+	// the version of the last list or change, or of a later bookmark that is at least settleTime old. marked
+	// is the bookmark that settled moves to next, so settled <= marked <= position. A list or a change sets
+	// all three. For example, bookmarks come after 0, 5 and 12 seconds. The first moves position and marked,
+	// at markedAt. The second moves only position, because marked has moved within settleTime. The third
+	// moves settled to the version of the first, and marked and position to its own.
 	settled, marked string
 	markedAt        time.Time
 	// early is true if the last watch, or Run, ended early, until a list or an event moves position.
@@ -76,8 +77,8 @@ type State struct {
 	listing  listing
 	watching watching
 
-	// brokenStreams counts consecutive watch-lists that ended before they were complete.
-	brokenStreams int
+	// brokenWatchLists counts consecutive watch-lists that ended before they were complete.
+	brokenWatchLists int
 
 	failures   backoff // of requests
 	relists    backoff // of versions: lists after which a watch failed again
@@ -112,9 +113,9 @@ const (
 	asking                 // waiting for the server to accept a watch-list
 	streaming              // receiving the first objects from a watch-list
 
-	// reacting is no phase: those above have a column of reactions to failures. Of those below, only
-	// triggering and polling can fail: see untriggered.
-	reacting = iota
+	// reactingPhases is the number of the phases above, which have a column of reactions to failures. Of
+	// those below, only triggering and polling can fail: see untriggered.
+	reactingPhases = iota
 
 	replacing  phase = iota // the store commits a list; no watch is open
 	replaced                // the store commits the objects of a watch-list
@@ -159,12 +160,13 @@ const (
 	// within MaxWatch. A proxy may keep a dead connection open.
 	overdue = MaxWatch + time.Minute
 
-	// maxBrokenStreams is the number of consecutive incomplete watch-lists after which the
-	// reflector lists instead, for StreamsRest.
-	maxBrokenStreams = 3
+	// maxBrokenWatchLists is the number of consecutive incomplete watch-lists after which the
+	// reflector lists instead, for RestTime.
+	maxBrokenWatchLists = 3
 
-	// StreamsRest is how long the reflector lists before it tries a watch-list again.
-	StreamsRest = time.Hour
+	// RestTime is how long the reflector does without what failed, a watch-list or the watch beside polling,
+	// before it tries it again.
+	RestTime = time.Hour
 )
 
 // New returns the state before the first input.
@@ -200,7 +202,7 @@ type step struct {
 // next input.
 func (p State) Step(in Input) (State, []Action) {
 	p.now, p.dice = in.At, in.Dice
-	if in.Kind == Failed && p.phase < reacting { // apart, because a call through a table moves the step to the heap
+	if in.Kind == Failed && p.phase < reactingPhases { // apart, because a call through a table moves the step to the heap
 		s := &step{State: p}
 		reactions[Classify(in.Err)][p.phase](s, in.Err)
 		return s.State, s.todo
@@ -232,7 +234,7 @@ func (p *step) take(in Input) {
 		p.event(in)
 	case Stored:
 		p.committed(in)
-	case Told:
+	case VersionKnown:
 		p.consistent = in.Consistent
 		p.list() // versionAsked is still true here, so this list does not ask again
 		// A program may start while its server starts, too. If that list fails, the next one asks again:
@@ -292,12 +294,12 @@ func (p *step) settle() {
 
 // obtain starts a watch-list or a list.
 func (p *step) obtain() {
-	if !p.WatchLists || p.versionless || p.now.Before(p.streamsAt) {
+	if !p.WatchLists || p.versionless || p.now.Before(p.watchListsAt) {
 		p.list()
 		return
 	}
 	p.phase = asking
-	p.do(Action{Do: Discard}, Action{Do: AskStream, Version: p.known()})
+	p.do(Action{Do: Discard}, Action{Do: AskWatchList, Version: p.known()})
 }
 
 // known returns the oldest acceptable version of a list, so that the store never goes back in time.
@@ -327,10 +329,10 @@ func (p *step) accept(in Input) {
 			p.probe()
 			return
 		}
-		p.do(Action{Do: Latch})
+		p.do(Action{Do: MarkSynced})
 	default:
 		p.phase = following
-		p.do(Action{Do: Latch})
+		p.do(Action{Do: MarkSynced})
 	}
 	p.do(Action{Do: Receive})
 }
@@ -380,11 +382,11 @@ func (p *step) event(in Input) {
 		p.todo = receiveOnly
 	case in.Version == "":
 		p.stop(NoResourceVersion)
-		p.do(Action{Do: Report, Err: NoResourceVersion, Op: OpStream})
-		p.restStreams(NoResourceVersion)
+		p.do(Action{Do: Report, Err: NoResourceVersion, Op: OpWatchList})
+		p.restWatchLists(NoResourceVersion)
 	default:
 		p.listing.first = in.Version
-		p.compare(OpStream)
+		p.compare(OpWatchList)
 		p.phase = replaced
 		p.do(Action{Do: Replace, Version: in.Version})
 	}
@@ -411,7 +413,7 @@ func (p *step) committed(in Input) {
 // listStored handles a list that the store has, except for the objects that err names.
 func (p *step) listStored(err error) {
 	open := p.phase == replaced
-	p.do(Action{Do: Latch})
+	p.do(Action{Do: MarkSynced})
 	p.recovered()
 	p.relistAt = time.Time{}
 	if err != nil {
@@ -433,11 +435,11 @@ func (p *step) listStored(err error) {
 		p.begin()
 		return
 	}
-	p.phase, p.brokenStreams = following, 0
+	p.phase, p.brokenWatchLists = following, 0
 	p.watching.news, p.watching.from = true, "" // the objects of a watch-list count as news
-	if !p.streamsAt.IsZero() {
-		p.streamsAt = time.Time{}
-		p.do(Action{Do: StreamsBack})
+	if !p.watchListsAt.IsZero() {
+		p.watchListsAt = time.Time{}
+		p.do(Action{Do: WatchListsBack})
 	}
 	p.do(Action{Do: Receive})
 }

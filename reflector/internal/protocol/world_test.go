@@ -101,7 +101,7 @@ func (w *world) actions() []action {
 			all = append(all, action{"bookmark", func(w *world) { w.watch.bookmark = true }})
 		}
 	}
-	if w.refusal == 0 && w.pending.Do <= AskStream {
+	if w.refusal == 0 && w.pending.Do <= AskWatchList {
 		for i := range refusals[1:] {
 			all = append(all, action{"refuse", func(w *world) { w.refusal = refusal(i + 1) }})
 		}
@@ -144,7 +144,7 @@ func (w *world) knows(v version) bool {
 func (w *world) act() error {
 	a := w.pending
 	switch a.Do {
-	case AskPage, AskWatch, AskStream:
+	case AskPage, AskWatch, AskWatchList:
 		if w.hurry++; w.hurry > 8 {
 			return fmt.Errorf("%d requests without a pause", w.hurry)
 		}
@@ -157,7 +157,7 @@ func (w *world) act() error {
 		}
 		return w.open(a)
 	case AskVersion:
-		return w.step(Input{Kind: Told, Consistent: true})
+		return w.step(Input{Kind: VersionKnown, Consistent: true})
 	case Receive:
 		return w.receive()
 	case Replace:
@@ -226,9 +226,9 @@ func (w *world) probe() error {
 func (w *world) open(a Action) error {
 	from := number(a.Version)
 	switch {
-	case a.Do == AskStream && from > w.rev:
+	case a.Do == AskWatchList && from > w.rev:
 		return w.step(Input{Kind: Failed, Err: scriptErrors["ahead"]})
-	case a.Do == AskStream:
+	case a.Do == AskWatchList:
 		w.watch = watch{open: true, cursor: w.rev, streams: true}
 		w.listed = version{w.rev, w.epochAt(w.rev)}
 	case from < w.compacted:
@@ -382,7 +382,7 @@ func (w *world) key() [2]uint64 {
 			*at = time.Time{}.Add(24*time.Hour + max(at.Sub(w.now), -counts))
 		}
 	}
-	relative(&p.streamsAt, 0)
+	relative(&p.watchListsAt, 0)
 	relative(&p.relistAt, 0)
 	relative(&p.listing.began, 0)
 	relative(&p.listed, expiryAfter)
