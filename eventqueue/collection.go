@@ -50,9 +50,9 @@ type Collection[T any] struct {
 
 	synced chan struct{}
 
-	owned  bool          // cache is the collection's own
-	ended  atomic.Bool   // the collection is closed
-	closed chan struct{} // closed by Close
+	owned    bool          // cache is the collection's own
+	isClosed atomic.Bool   // set by Close, and then closed is closed
+	closed   chan struct{} // for those who wait
 
 	buffer buffer[T]
 	// bypass is the number of reasons for which writers do not leave events in the buffer: the first
@@ -167,7 +167,7 @@ func (c *Collection[T]) Resync() { c.cache.Follow(resync[T]{&c.follower})() }
 // and the cache drops the collection after it. Settling a queue that is still out has no effect.
 // Close may be called more than once, and from a handler.
 func (c *Collection[T]) Close() {
-	if c.ended.Swap(true) { // before mu, so that a commit that holds it stops queueing
+	if c.isClosed.Swap(true) { // before mu, so that a commit that holds it stops queueing
 		return
 	}
 	close(c.closed)
@@ -195,7 +195,7 @@ func (c *Collection[T]) Close() {
 }
 
 // IsClosed reports whether [Collection.Close] was called.
-func (c *Collection[T]) IsClosed() bool { return c.ended.Load() }
+func (c *Collection[T]) IsClosed() bool { return c.isClosed.Load() }
 
 // lockAndQueue locks mu and queues the events that commits left in the buffer.
 func (c *Collection[T]) lockAndQueue() {

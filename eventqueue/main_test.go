@@ -116,7 +116,7 @@ func releaseAll[T any](c *Collection[T]) {
 		l.due, l.backoffEnd = now(), now()
 	}
 	c.mu.Unlock()
-	c.release()
+	c.readyDue()
 }
 
 func isClosed(c <-chan struct{}) bool {

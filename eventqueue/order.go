@@ -239,14 +239,14 @@ func (c *Collection[T]) setTimerLocked() {
 	}
 	wait := c.delayed[0].due - now()
 	if c.timer == nil {
-		c.timer = time.AfterFunc(wait, c.release)
+		c.timer = time.AfterFunc(wait, c.readyDue)
 	} else {
 		c.timer.Reset(wait)
 	}
 }
 
-// release makes the keys ready that are due.
-func (c *Collection[T]) release() {
+// readyDue makes the keys ready that are due.
+func (c *Collection[T]) readyDue() {
 	c.lockAndQueue()
 	defer c.mu.Unlock()
 	over := now()

@@ -92,25 +92,25 @@ func (c *Collection[T]) worker(ctx context.Context, running *sync.WaitGroup, in 
 // report may end the goroutine by runtime.Goexit.
 func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	var err error
-	interrupted := false // as it was before the report, which names a back-off
+	release := false // decided before the report: its back-off must come true even if ctx ends meanwhile
 	defer func() {
 		switch {
 		case err == nil:
 			q.held = q.until != nil
-		case interrupted:
+		case release:
 			q.Release()
 		default:
 			q.Fail(err)
 		}
 	}()
 	defer func() {
-		interrupted = err != nil && q.interrupted(ctx, err)
-		if err == nil || report == nil || interrupted {
+		release = err != nil && q.interrupted(ctx, err)
+		if err == nil || report == nil || release {
 			return
 		}
-		into := &err
+		into := &err // a panic of report takes the place of the error
 		if IsPermanent(err) {
-			into = new(error) // report cannot make the failure retryable
+			into = new(error) // but does not make a permanent one retryable
 		}
 		q.try(into, func() error {
 			report(ctx, q.describe(err))

@@ -316,7 +316,7 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 		k.link(ring.next, ring)
 		k.turn.passed = 1 // earlier than every turn: see returnLocked
 		c.signalLocked()
-	default: // behind the others, as a failed key
+	default: // its turn is that of the first event that came meanwhile; without one, it goes behind the others
 		c.returnLocked(k)
 		if k.heapIndex < 0 { // else AddAfter delayed the key
 			c.readyLocked(k)

@@ -334,7 +334,7 @@ func (s *adaptedWatch[T]) streams(ctx context.Context) bool {
 		}
 		item := s.itemOf(event)
 		s.first = append(s.first, item)
-		if item.Kind == stream.Mark && item.Initial || item.Kind == stream.Failed {
+		if item.Kind == stream.Mark && item.Closing || item.Kind == stream.Failed {
 			return true
 		}
 	}
@@ -428,7 +428,7 @@ func itemOf[T Object](from watch.Event) stream.Item[T] {
 		if metadata == nil {
 			return stream.Item[T]{Kind: stream.Failed, Err: stream.NewTypeError[T](from.Object)}
 		}
-		item = stream.Item[T]{Kind: stream.Mark, Version: metadata.GetResourceVersion(), Initial: metadata.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"}
+		item = stream.Item[T]{Kind: stream.Mark, Version: metadata.GetResourceVersion(), Closing: metadata.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"}
 		if err := stream.CheckVersion(item.Version); err != nil {
 			return stream.Item[T]{Kind: stream.Failed, Err: err}
 		}

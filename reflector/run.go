@@ -29,8 +29,8 @@ type run[T Object] struct {
 	pending     []stream.Item[T] // received items that are not handled yet
 	items       []stream.Item[T] // the items of the last input: changes, or a single item of any kind
 	// batch gathers the writes of items for one commit, and is empty between commits. For a Cache it is its
-	// watchBatch. batching is false for a plain Store, whose adapter of package decorate takes one item at a
-	// time.
+	// watchBatch (store/batch.go). batching is false for a plain Store, whose adapter of package decorate
+	// takes one item at a time.
 	batch    store.Batch[T]
 	batching bool
 	alarm    *time.Timer // fires at due

@@ -136,7 +136,7 @@ func (r *run[T]) takePending() protocol.Input {
 	r.items, r.pending = r.pending[:1], r.pending[1:]
 	item := &r.items[0]
 	if item.Kind == stream.Mark {
-		return protocol.Input{Kind: protocol.Marked, Version: item.Version, Closing: item.Initial}
+		return protocol.Input{Kind: protocol.Marked, Version: item.Version, Closing: item.Closing}
 	}
 	failure := r.newError(r.protocol.Op(), r.protocol.Position(), item.Err)
 	if item.Kind == stream.Ended {

@@ -17,8 +17,8 @@ import (
 //  2. For each object, identify derives the key and the version, and decide says what the write is: a
 //     mutation, with the values of all indexes, a rejection, or nothing if the cache holds the same
 //     content. The user's functions run here, and readers still see the state before. An error changes
-//     no object, but it makes the key rejected, which holds the resource version back until a later write
-//     of the key succeeds, or a list that rejects nothing.
+//     no object, but it makes the key rejected. That holds the resource version back until a later write
+//     of the key succeeds, or until a list comes that rejects nothing.
 //  3. publish makes the commit. Its show locks Cache.trees, so that a new snapshot waits, and changes the
 //     trees, which snapshots and indexes read. Then it locks Cache.mu as well, so that Get waits, and
 //     changes the table together with the resource version. So no version stands for objects that a
@@ -108,9 +108,10 @@ type txn[T any] struct {
 // mutation is the change that a commit makes under one key. stage sets the fields of the first group, and
 // changeTrees or loadTrees those of the second.
 //
-// before is not always held, which is what the table has when the commit begins. If an earlier mutation of
-// the commit has the same key, before is what that one left. If changeTrees swaps the contents of held and
-// next, before is next.
+// In the plain case of a mutation that stores an object, before is held, which is what the table has when
+// the commit begins, and after is next. Two cases differ: if an earlier mutation of the commit has the same
+// key, before is what that one left; and if changeTrees swaps the contents of held and next, before is next,
+// and after is held.
 type mutation[T any] struct {
 	key   Key
 	next  *entry[T] // the entry of the new state; nil for a removal
@@ -306,7 +307,8 @@ func (tx *txn[T]) stage(w *identified[T]) error {
 	into, held := c.table.find(w.key)
 	switch {
 	case w.action == deleteObject:
-		// An earlier mutation may have stored an object, and followers may not know yet that it is gone.
+		// There is an object to remove if the cache holds one, if an earlier mutation of the commit may have
+		// stored one, or if followers still know one that WriteUnannounced deleted.
 		if held != nil || len(tx.mutations) > 0 || c.absent[w.key] != nil {
 			tx.stageRemoval(mutation[T]{key: w.key, final: w.entry})
 		}

@@ -9,7 +9,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// body reads a response body and cuts it: [Watch] and [List] are one with the cutter of their format.
+// body reads a response body and cuts it: [Watch] and [List] are bodies with the cutter of their format.
 // Each frame points into the buffer of its batch, which the decoders release, so that the bytes of an
 // event are copied only if a read ended within it.
 type body struct {

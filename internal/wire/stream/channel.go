@@ -85,7 +85,7 @@ func eventOf[T Object](i *Item[T]) watch.Event {
 	case err != nil:
 	case i.Kind == Mark:
 		m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: i.Version}}
-		if i.Initial {
+		if i.Closing {
 			m.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 		}
 		return watch.Event{Type: watch.Bookmark, Object: m}

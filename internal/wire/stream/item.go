@@ -40,7 +40,7 @@ const (
 // as it is.
 type Item[T Object] struct {
 	Kind    Kind
-	Initial bool // Mark: the initial events of a watch-list are over
+	Closing bool // Mark: the initial events of a watch-list are over
 	Count   int  // Outside
 	// Version is the resource version of the object or the bookmark; empty if it is not known.
 	Version string

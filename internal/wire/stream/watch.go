@@ -26,8 +26,8 @@ type Watch[T Object] struct {
 	response *Response // whose body is read; also for the texts of errors
 	gate     gate
 	shards   *Shards
-	// parts has the order of the frames. A part is sent before it is decoded, and more frames may join
-	// it until a goroutine takes it; so its result is complete only when its done is closed.
+	// parts has the order of the frames. A part is mostly sent before it is decoded, and more frames may
+	// join it until a goroutine takes it; so its result is complete only when its done is nil or closed.
 	parts  chan *part[[]Item[T]]
 	cancel context.CancelFunc
 	gap    bool // a part was dropped, because ctx ended: later parts would leave a gap. Of the goroutine that calls Next
@@ -311,7 +311,7 @@ func (s *Watch[T]) other(format wire.Format, frame *wire.Frame) (_ Item[T], whol
 		case err != nil: // the version is too long
 			return Item[T]{Kind: Failed, Err: s.response.Fail(nil, err)}, true
 		}
-		return Item[T]{Kind: Mark, Version: version, Initial: closing}, true
+		return Item[T]{Kind: Mark, Version: version, Closing: closing}, true
 	case watch.Error:
 		return s.status(format, frame), true
 	}
