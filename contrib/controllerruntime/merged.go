@@ -209,7 +209,7 @@ func (p *source) Commit(commit *store.Commit[client.Object]) {
 	m := p.of
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	again, err := m.engine.Observe(p.watch, byreference.NewsOf(commit, p.Rejected()))
+	again, err := m.engine.Observe(p.watch, byreference.NewsOf(commit, p.View))
 	switch {
 	case err != nil:
 		m.refused = true

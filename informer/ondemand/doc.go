@@ -39,8 +39,9 @@
 //   - ondemand-D6: Objects of the caches of [Objects.AddOwned] cost no request. Reads of an object
 //     never go back, although each watch may be behind the others, also while an object moves from one
 //     of these caches to another and while a cache is added or removed. They do go back after a restore
-//     of the server, and for an object that was requested, they may go back after a later list of the
-//     metadata, since such a list may follow a restore.
+//     of the server, and may do so after the scope of the object was dropped from the metadata. For an
+//     object that was requested, they may also go back after a later list of the metadata, since such a
+//     list may follow a restore.
 //   - ondemand-D7: After a later list of the metadata, Get fetches objects again that it fetched
 //     before that list. Such a list follows an expired version, a restored server or a broken watch,
 //     and then the server may show the other parts of an object differently, although its metadata

@@ -20,7 +20,7 @@ var errAbandoned = errors.New("client ended by runtime.Goexit")
 type flight[T any] struct {
 	waiting int // guarded by Objects.mu
 	cancel  context.CancelFunc
-	listed  int // how many lists there were before the request
+	asked   state // of the metadata, when the request began
 	// outdated is true if the owned objects had the object meanwhile, or if the metadata was listed
 	// again. Its object is only for the callers that wait already. Guarded by Objects.mu.
 	outdated bool
@@ -63,7 +63,8 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own
 			close(f.done)
 			return f, own, nil
 		}
-		f = &flight[T]{done: make(chan struct{}), listed: o.agreed.listed(key)}
+		f = &flight[T]{done: make(chan struct{}), asked: o.state()}
+		o.agreed.ask(key, f)
 		// It has the first caller's values, such as a trace, but no caller's deadline.
 		var flying context.Context
 		flying, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -101,9 +102,7 @@ func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.forgetLocked(key, f)
-	if f.err == nil {
-		o.raise(key, f.object, f.listed)
-	}
+	o.answer(key, f)
 	if f.err == nil && !o.closed && !f.outdated && o.current(key, f.object) == nil {
 		o.recent.put(key, f.object, f.size)
 	}
@@ -209,7 +208,7 @@ func (f *follower[T, M]) Start(state *store.Snapshot[M]) {
 // earlier request.
 func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	o := f.of
-	o.metadataChanged(byreference.NewsOf(commit, f.metadata.Rejected()))
+	o.metadataChanged(byreference.NewsOf(commit, f.metadata))
 	if commit.Partition == nil && commit.Origin == store.Watch { // a scope may have been dropped
 		o.keepScopes(scopesOf(f.metadata))
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"sync"
+	"weak"
 
 	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/internal/missing"
@@ -43,6 +44,7 @@ type Objects[T Object] struct {
 	limits  options
 	clients func(namespace string) Client[T]
 	meta    func(store.Key) (store.Version, bool) // reads the cache of the metadata
+	state   func() state                          // of the cache of the metadata
 	stop    func()                                // ends the follower of the metadata
 	running sync.WaitGroup
 	closing context.Context // ends with Close, and ends the requests
@@ -84,7 +86,7 @@ func New[T Object, C Client[T], M Object](clients func(namespace string) C, meta
 		clients: func(namespace string) Client[T] { return clients(namespace) },
 		recent:  newRecent[T](limits),
 		flights: map[store.Key]*flight[T]{},
-		agreed:  agreed[T]{Engine: byreference.New(), requested: map[store.Key]bool{}, listsIn: map[store.Scope]int{}, refused: map[*byreference.Watch]error{}},
+		agreed:  agreed[T]{Engine: byreference.New(), requested: map[store.Key]state{}, asked: map[*flight[T]]store.Key{}, refused: map[*byreference.Watch]error{}},
 	}
 	o.closing, o.end = context.WithCancel(context.Background())
 	o.meta = func(key store.Key) (version store.Version, known bool) {
@@ -93,6 +95,7 @@ func New[T Object, C Client[T], M Object](clients func(namespace string) C, meta
 		}
 		return version, false
 	}
+	o.state = func() state { return weak.Make(metadata.Snapshot()) }
 	o.stop = metadata.Follow(&follower[T, M]{o, metadata})
 	return o, nil
 }

@@ -76,13 +76,11 @@ type agreed[T Object] struct {
 	mu sync.Mutex // protects the fields below it and the engine; taken last
 	*byreference.Engine
 	owned []*ownedView[T]
-	// requested has the keys of versions that a request returned. Unlike what a watch has delivered,
-	// such a version does not outlast a list: a server that was restored since may never reach it.
-	requested map[store.Key]bool
-	// lists counts the lists of the metadata, and listsIn those of a scope. An answer to a request from
-	// before a list does not outlast it either.
-	lists   int
-	listsIn map[store.Scope]int
+	// requested has the keys of versions that a request returned, with flight.asked. Unlike what a watch has
+	// delivered, such a version does not outlast a list: a server that was restored since may never reach it.
+	requested map[store.Key]state
+	// asked has the requests whose answers count. An answer to a request from before a list does not.
+	asked map[*flight[T]]store.Key
 	// refused has the watches with versions that cannot be compared. A later list may be better.
 	refused map[*byreference.Watch]error
 }
@@ -135,33 +133,29 @@ func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
 	return object, true
 }
 
-// listed returns how many lists there were of the metadata of an object.
-func (a *agreed[T]) listed(key store.Key) int {
+// state stands for a state of the cache of the metadata. Unlike a snapshot, it keeps no object in memory.
+// Two of one state are equal.
+type state any
+
+// ask notes that a request begins.
+func (a *agreed[T]) ask(key store.Key, f *flight[T]) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.listedLocked(key)
+	a.asked[f] = key
 }
 
-func (a *agreed[T]) listedLocked(key store.Key) int {
-	all := store.Scope{Cluster: key.Cluster}
-	in := store.Scope{Cluster: key.Cluster, Namespace: key.Namespace}
-	n := a.lists + a.listsIn[all]
-	if in != all {
-		n += a.listsIn[in]
-	}
-	return n
-}
-
-// raise notes that a requested object was read. It does so without owned caches, too: one that is added
-// later may have an earlier state. listed is what it was when the request began.
-func (o *Objects[T]) raise(key store.Key, object T, listed int) {
+// answer notes that a request ends, and its object was read. It does so without owned caches, too: one that
+// is added later may have an earlier state.
+func (o *Objects[T]) answer(key store.Key, f *flight[T]) {
 	o.agreed.mu.Lock()
 	defer o.agreed.mu.Unlock()
-	if o.agreed.listedLocked(key) != listed {
+	_, counts := o.agreed.asked[f]
+	delete(o.agreed.asked, f)
+	if !counts || f.err != nil {
 		return
 	}
-	if before := o.agreed.Shown(key); o.raiseLocked(key, versionOf(object)) != before {
-		o.agreed.requested[key] = true
+	if before := o.agreed.Shown(key); o.raiseLocked(key, versionOf(f.object)) != before {
+		o.agreed.requested[key] = f.asked
 	}
 }
 
@@ -176,16 +170,21 @@ func (o *Objects[T]) metadataChanged(news byreference.News) {
 	o.agreed.mu.Lock()
 	defer o.agreed.mu.Unlock()
 	o.observeLocked(o.agreed.Metadata(), news)
-	switch {
-	case !news.List:
-		return
-	case news.Partial:
-		o.agreed.listsIn[news.Scope]++
-	default:
-		o.agreed.lists++
+	if news.List {
+		// The cache shows the list already, so some requests may be later.
+		o.forgetRequestsLocked(o.state(), func(key store.Key) bool { return !news.Partial || news.Scope.Contains(key) })
 	}
-	for key := range o.agreed.requested {
-		if !news.Partial || news.Scope.Contains(key) {
+}
+
+// forgetRequestsLocked forgets the answers to requests for some keys, but for those that began at a state.
+func (o *Objects[T]) forgetRequestsLocked(but state, of func(store.Key) bool) {
+	for f, key := range o.agreed.asked {
+		if f.asked != but && of(key) {
+			delete(o.agreed.asked, f)
+		}
+	}
+	for key, asked := range o.agreed.requested {
+		if asked != but && of(key) {
 			o.agreed.Forget(key)
 			delete(o.agreed.requested, key)
 		}
@@ -196,14 +195,8 @@ func (o *Objects[T]) metadataChanged(news byreference.News) {
 func (o *Objects[T]) keepScopes(live []store.Scope) {
 	o.agreed.mu.Lock()
 	defer o.agreed.mu.Unlock()
-	for _, scope := range o.agreed.KeepScopes(o.agreed.Metadata(), live) {
-		o.agreed.lists += o.agreed.listsIn[scope] + 1 // more than any answer knows
-		delete(o.agreed.listsIn, scope)
-		for key := range o.agreed.requested {
-			if scope.Contains(key) {
-				delete(o.agreed.requested, key)
-			}
-		}
+	for _, scope := range o.agreed.KeepScopes(live) {
+		o.forgetRequestsLocked(nil, scope.Contains)
 	}
 }
 
@@ -250,10 +243,7 @@ func (v *ownedView[T]) Start(state *store.Snapshot[T]) {
 func (v *ownedView[T]) Commit(commit *store.Commit[T]) {
 	o := v.of
 	o.agreed.mu.Lock()
-	news := byreference.NewsOf(commit, v.Rejected())
-	if commit.Partition == nil && commit.Origin == store.Watch { // a scope may have been dropped
-		o.agreed.KeepScopes(v.watch, scopesOf(v.View))
-	}
+	news := byreference.NewsOf(commit, v.View)
 	for i := range commit.Changes {
 		c := &commit.Changes[i]
 		if c.Type != store.Deletion {

@@ -365,7 +365,100 @@ func TestDroppedScopeOfTheMetadataIsForgotten(t *testing.T) {
 	assert.False(t, ok, "the object is deleted")
 	assert.Empty(t, o.agreed.requested)
 	assert.Zero(t, o.agreed.Open())
-	assert.Empty(t, o.agreed.listsIn[store.Scope{Namespace: "ns"}])
+}
+
+// The answer may show what the metadata of a scope never will, if the scope was dropped meanwhile.
+func TestAnswerOfBeforeADropOfAScope(t *testing.T) {
+	for scope, open := range map[string]int{"ns": 0, "other": 1} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			b := &backend{answers: func(context.Context, string, int) (*object, error) {
+				<-release
+				return at("u", "120"), nil
+			}}
+			metas, owned := store.New(store.ObjectKey[*object]), store.New(store.ObjectKey[*object])
+			require.NoError(t, partition(t, metas, "ns").Replace([]*object{at("u", "110")}, "110"))
+			require.NoError(t, partition(t, metas, "other").Replace(nil, "110"))
+			require.NoError(t, owned.Replace([]*object{at("u", "100")}, "100"))
+			o := owning(t, b, metas, owned)
+			require.NoError(t, partition(t, metas, "ns").Bookmark("111"))
+			require.NoError(t, partition(t, metas, "other").Bookmark("111"))
+			var reader sync.WaitGroup
+			reader.Go(func() { _, _ = o.Get(t.Context(), aKey) })
+			synctest.Wait()
+			require.NoError(t, metas.Drop(store.Scope{Namespace: scope}))
+			close(release)
+			reader.Wait()
+			assert.Equal(t, open, o.agreed.Open(), "the dropped scope is %s", scope)
+			assert.Len(t, o.agreed.requested, open)
+			assert.Empty(t, o.agreed.asked)
+		})
+	}
+}
+
+// A cache shows a list before its followers hear of it. A request between the two is later than the list.
+func TestRequestBeforeTheFollowersHearOfAListOutlastsIt(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			metas, owned := caches(t)
+			require.NoError(t, metas.Replace([]*object{at("u", "90")}, "90"))
+			require.NoError(t, owned.Replace([]*object{at("u", "100")}, "100"))
+			release := make(chan struct{})
+			b := &backend{answers: func(context.Context, string, int) (*object, error) {
+				<-release
+				return at("u", "120"), nil
+			}}
+			var o *Objects[*object]
+			var reader sync.WaitGroup
+			stop := metas.Follow(committed(func() {
+				if o == nil {
+					return
+				}
+				reader.Go(func() {
+					got, err := o.Get(t.Context(), aKey)
+					if assert.NoError(t, err) {
+						assert.Equal(t, "120", got.ResourceVersion)
+					}
+				})
+				if answered {
+					close(release)
+					reader.Wait()
+				} else {
+					synctest.Wait()
+				}
+			}))
+			o = owning(t, b, metas, owned)
+			require.NoError(t, metas.Replace([]*object{at("u", "110")}, "110"))
+			stop()
+			if !answered {
+				close(release)
+			}
+			reader.Wait()
+			require.NoError(t, owned.Update(at("u", "115")))
+			got, err := o.Get(t.Context(), aKey)
+			require.NoError(t, err)
+			assert.Equal(t, "120", got.ResourceVersion, "it was read before; answered before the followers heard: %v", answered)
+			require.NoError(t, metas.Replace([]*object{at("u", "115")}, "115"))
+			assert.Zero(t, o.agreed.Open(), "a later list")
+			assert.Empty(t, o.agreed.requested)
+		})
+	}
+}
+
+// A partition of the metadata that rejected an object does not say that it is deleted.
+func TestObjectThatAScopeOfTheMetadataRejectsIsNotDeleted(t *testing.T) {
+	metas, owned := store.New(store.ObjectKey[*object]), store.New(store.ObjectKey[*object])
+	failing(t, metas)
+	own := partition(t, metas, "ns")
+	require.NoError(t, own.Replace(nil, "45"))
+	bad := storetest.New("ns", "bad", "u", "50")
+	require.NoError(t, owned.Replace([]*object{bad}, "50"))
+	o := owning(t, always(nil), metas, owned)
+	require.Error(t, own.Add(bad))
+	require.NoError(t, own.Bookmark("51"))
+	got, ok := o.Cached(store.Key{Namespace: "ns", Name: "bad"})
+	require.True(t, ok)
+	assert.Equal(t, bad, got)
 }
 
 func partition(t *testing.T, of *store.Cache[*object], namespace string) *store.Partition[*object] {

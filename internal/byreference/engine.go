@@ -149,17 +149,17 @@ func (e *Engine) Raise(key store.Key, metadata, version store.Version) {
 // Forget forgets what was shown of a key.
 func (e *Engine) Forget(key store.Key) { delete(e.open, key) }
 
-// KeepScopes forgets the scopes of a watch that its cache no longer has, and returns them. Of the metadata,
-// it also forgets the open keys in them, because no commit says any more how far these have come.
-func (e *Engine) KeepScopes(w *Watch, live []store.Scope) (dropped []store.Scope) {
-	for scope := range w.scopes {
+// KeepScopes forgets the scopes of the metadata that its cache no longer has, and returns them. It also
+// forgets the open keys in them, because no commit says any more how far these have come.
+func (e *Engine) KeepScopes(live []store.Scope) (dropped []store.Scope) {
+	for scope := range e.metadata.scopes {
 		if !slices.Contains(live, scope) {
-			delete(w.scopes, scope)
+			delete(e.metadata.scopes, scope)
 			dropped = append(dropped, scope)
 		}
 	}
-	if w != e.metadata || dropped == nil {
-		return dropped
+	if dropped == nil {
+		return nil
 	}
 	for key := range e.open {
 		if slices.ContainsFunc(dropped, func(s store.Scope) bool { return s.Contains(key) }) {
@@ -230,12 +230,13 @@ func (e *Engine) Reached(key store.Key, version string, f Facts) bool {
 	return !newer(version, f.Shown.ResourceVersion) && !e.open[key].lost && (f.Owned == f.Shown || !e.awaited(f.Labels))
 }
 
-// Version returns the version up to which all watches with a list have received every change.
+// Version returns the version up to which all watches with a list have received every change; empty if that
+// is unknown.
 func (e *Engine) Version() string {
 	lowest := e.metadata.lowest()
 	for _, w := range e.owned {
-		if w.synced && newer(lowest, w.lowest()) {
-			lowest = w.lowest()
+		if own := w.lowest(); w.synced && (own == "" || newer(lowest, own)) {
+			lowest = own
 		}
 	}
 	return lowest

@@ -89,14 +89,15 @@ func TestListWithAnEarlierStateShowsARestore(t *testing.T) {
 	assert.False(t, observe(t, e, e.Metadata(), News{List: true, Version: "5"}).Restored)
 	assert.True(t, observe(t, e, e.Metadata(), News{List: true, Version: "9", Back: true}).Restored)
 	assert.True(t, observe(t, e, e.Metadata(), News{List: true, Version: "8"}).Restored)
+	cache := &store.New(func(*thing) (store.Key, error) { return key, nil }).View
 	commit := &store.Commit[*thing]{Origin: store.List, ObservedVersion: "9", Changes: []store.Change[*thing]{
 		{Type: store.Modification, Prior: &thing{version("u", "8")}, Version: version("u", "7")},
 	}}
-	assert.True(t, NewsOf(commit, nil).Back)
+	assert.True(t, NewsOf(commit, cache).Back)
 	commit.Changes[0].Version.ResourceVersion = "8"
-	assert.False(t, NewsOf(commit, nil).Back)
+	assert.False(t, NewsOf(commit, cache).Back)
 	commit.Changes[0].Type, commit.ObservedVersion = store.Deletion, "7"
-	assert.True(t, NewsOf(commit, nil).Back, "the cache had rejected what a list had")
+	assert.True(t, NewsOf(commit, cache).Back, "the cache had rejected what a list had")
 }
 
 func TestVersionIsTheLowestOfTheWatchesWithAList(t *testing.T) {
@@ -109,6 +110,20 @@ func TestVersionIsTheLowestOfTheWatchesWithAList(t *testing.T) {
 	assert.False(t, unlisted.Synced())
 	e.Remove(w)
 	assert.Equal(t, "10", e.Version())
+	observe(t, e, e.Add(labels.Everything()), News{})
+	assert.Empty(t, e.Version(), "the first list of a watch had a rejected object")
+}
+
+func TestVersionOfAWatchIsUnknownWithThatOfAScope(t *testing.T) {
+	for range 20 { // whatever the order of the scopes
+		e := New()
+		for _, scope := range []string{"a", "b", "c", "d"} {
+			observe(t, e, e.Metadata(), News{Partial: true, Scope: store.Scope{Namespace: scope}, List: true, Version: "9"})
+		}
+		require.Equal(t, "9", e.Version())
+		observe(t, e, e.Metadata(), News{Partial: true, Scope: store.Scope{Namespace: "e"}})
+		require.Empty(t, e.Version())
+	}
 }
 
 func TestScopesOfAWatchSayNothingOfEachOther(t *testing.T) {

@@ -50,10 +50,13 @@ func (w *Watch) in(n News) *progress {
 	return p
 }
 
-// lowest returns the version up to which every change is received.
+// lowest returns the version up to which every change is received; empty if that is unknown of any scope.
 func (w *Watch) lowest() string {
 	lowest, first := w.version, true
 	for _, p := range w.scopes {
+		if p.version == "" {
+			return ""
+		}
 		if first || newer(lowest, p.version) {
 			lowest, first = p.version, false
 		}
@@ -85,11 +88,13 @@ type News struct {
 	Rejected []store.Key
 }
 
-// NewsOf returns the news of a commit. rejected are the objects that the cache itself rejected.
-func NewsOf[T any](commit *store.Commit[T], rejected []store.Key) News {
-	n := News{Version: commit.ObservedVersion, List: commit.Origin == store.List, Synced: commit.Synced, Rejected: rejected}
-	if commit.Partition != nil {
-		n.Partial, n.Scope, n.Rejected = true, commit.Partition.Scope(), commit.Partition.Rejected()
+// NewsOf returns the news of a commit of a cache.
+func NewsOf[T any](commit *store.Commit[T], cache *store.View[T]) News {
+	n := News{Version: commit.ObservedVersion, List: commit.Origin == store.List, Synced: commit.Synced}
+	if p := commit.Partition; p != nil {
+		n.Partial, n.Scope, n.Rejected = true, p.Scope(), p.Rejected()
+	} else {
+		n.Rejected = cache.Rejected()
 	}
 	for i := range commit.Changes {
 		c := &commit.Changes[i]

@@ -412,8 +412,8 @@ var mutants = []mutant{{
 }, {
 	name:  "byreference: the version ignores the owned watches",
 	file:  "internal/byreference/engine.go",
-	text:  "if w.synced && newer(lowest, w.lowest()) {",
-	with:  "if false {",
+	text:  "w.synced && (own == \"\" || newer(lowest, own)) {",
+	with:  "w.synced && own == \"\" {",
 	tests: []string{"./internal/byreference"},
 }, {
 	name:  "byreference: a list from before the last one shows no restore",
@@ -636,6 +636,24 @@ var mutants = []mutant{{
 	file:  "informer/ondemand/owned.go",
 	text:  "if !newer(o.agreed.Shown(c.Key).ResourceVersion, c.Version.ResourceVersion) {",
 	with:  "if true {",
+	tests: []string{"./informer/ondemand"},
+}, {
+	name:  "ondemand: a list forgets the requests that are later",
+	file:  "informer/ondemand/owned.go",
+	text:  "o.forgetRequestsLocked(o.state(), ",
+	with:  "o.forgetRequestsLocked(nil, ",
+	tests: []string{"./informer/ondemand"},
+}, {
+	name:  "ondemand: a dropped scope forgets no requests",
+	file:  "informer/ondemand/owned.go",
+	text:  "o.forgetRequestsLocked(nil, scope.Contains)",
+	with:  "_ = scope",
+	tests: []string{"./informer/ondemand"},
+}, {
+	name:  "byreference: a scope that rejects an object says that it is deleted",
+	file:  "internal/byreference/watch.go",
+	text:  "n.Partial, n.Scope, n.Rejected = true, p.Scope(), p.Rejected()",
+	with:  "n.Partial, n.Scope = true, p.Scope()",
 	tests: []string{"./informer/ondemand"},
 }, {
 	name:  "ondemand: an object that leaves a removed cache has no floor",
