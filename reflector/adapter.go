@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -139,39 +140,42 @@ func (a *adapter[T, L]) isDouble() bool {
 	return a.double.Load() || !stream.IsNil(a.client) && stream.IsFake(a.client)
 }
 
-// namespaces are those of objects. It tells apart none, one, and several.
+// maxNamespaces bounds namespaces, because some clusters make new ones all the time.
+const maxNamespaces = 4096
+
+// namespaces has the last namespaces of objects: maxNamespaces of them or more, up to twice as many.
 type namespaces struct {
-	first   atomic.Pointer[string]
-	several atomic.Bool
+	mu              sync.RWMutex
+	recent, earlier map[string]struct{}
 }
 
 func (n *namespaces) add(namespace string) {
-	if n.several.Load() {
-		return
+	n.mu.RLock()
+	_, known := n.recent[namespace]
+	n.mu.RUnlock()
+	if known {
+		return // without an allocation
 	}
-	first := n.first.Load()
-	if first == nil {
-		own := strings.Clone(namespace) // which escapes, unlike the argument
-		if n.first.CompareAndSwap(nil, &own) {
-			return
-		}
-		first = n.first.Load()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.recent == nil || len(n.recent) == maxNamespaces {
+		n.recent, n.earlier = map[string]struct{}{}, n.recent
 	}
-	if *first != namespace {
-		n.several.Store(true)
-	}
+	n.recent[strings.Clone(namespace)] = struct{}{} // of the object, which it must not keep in memory
 }
 
-// prove reports whether a client that has shown objects of these namespaces is of all namespaces, or of the
-// given one.
-func (n *namespaces) prove(namespace string) bool {
-	first := n.first.Load()
-	return n.several.Load() || first != nil && *first == namespace
+func (n *namespaces) has(namespace string) bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	_, recent := n.recent[namespace]
+	_, earlier := n.earlier[namespace]
+	return recent || earlier
 }
 
-// includes reports whether the client is known to be of all namespaces, or of the given one.
+// includes reports whether the client is known to be of all namespaces, or of the given one. A client that
+// has shown objects of several may be of these alone.
 func (a *adapter[T, L]) includes(namespace string) bool {
-	return !a.hidden || namespace == "" || a.seen.prove(namespace)
+	return !a.hidden || namespace == "" || a.seen.has(namespace)
 }
 
 func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w stream.Wants[T]) (stream.Page, error) {
@@ -504,6 +508,7 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 		return !stream.IsNil(object) && object.GetName() == key.Name && object.GetNamespace() == key.Namespace
 	}
 	everywhere := a.includes(key.Namespace)
+	noPath := false
 	switch {
 	case errors.Is(err, stream.ErrNoGet):
 	case err == nil && isUnder(object):
@@ -519,8 +524,8 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 		if ok || key.Namespace == "" {
 			return "", false, stream.Bound(err)
 		}
-		// Its requests name no namespace, if the error says so.
-		everywhere = everywhere || missing.Path(err) || errors.Is(err, client.ErrNoNamespace)
+		// Its requests name no namespace, if the error says so. Or the resource is not served.
+		everywhere, noPath = everywhere || errors.Is(err, client.ErrNoNamespace), missing.Path(err)
 	case err != nil:
 		return "", false, stream.Bound(err)
 	}
@@ -550,9 +555,16 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 			return "", false, err
 		case exists:
 			return uid, true, nil
-		case replaced && p.Continue != "", p.Continue == "" && (a.selects || !everywhere):
+		case replaced && p.Continue != "", p.Continue == "" && a.selects:
 			return "", false, errHidden
 		case p.Continue == "":
+			if !everywhere && noPath { // the resource is served now, as the list shows
+				_, err := a.client.Get(ctx, key.Name, metav1.GetOptions{})
+				everywhere = missing.Path(err)
+			}
+			if !everywhere {
+				return "", false, errHidden
+			}
 			return "", false, nil
 		}
 	}

@@ -22,8 +22,8 @@ import (
 // Lookup needs the permission to get the objects, beside list and watch. It sends one GET. A client of
 // another package whose namespace it does not know, and one without Get, is also asked, or only asked,
 // for a list with the name as field selector. The answer does not come from a cache of the server. If such
-// a client may be of another namespace, because it has shown no object of the key's, or if it is known to
-// select objects by itself, an empty list proves nothing, and Lookup returns an error.
+// a client may be of other namespaces, because it has shown no object of the key's lately, or if it is known
+// to select objects by itself, an empty list proves nothing, and Lookup returns an error.
 //
 // For a key in another namespace than the client's, Lookup returns a [store.ErrOutOfScope] without a
 // request. A replay has no server, and finds nothing. Lookup may be called from any goroutine, also
@@ -50,8 +50,8 @@ func (r *KubernetesResourceReflector[T]) Lookup(ctx context.Context, key store.K
 // as far as its watch has come. It returns false if the reflector or, as with the tweak of a factory, its
 // client has a selector, if the reflector has shards, and for a key in another namespace than the client's.
 // It also returns false for a key with a namespace if the client is of another package, and no generated,
-// dynamic or metadata client of client-go, and has shown no object of that namespace: it may be a client
-// of another one.
+// dynamic or metadata client of client-go, and has shown no object of that namespace lately: it may be a
+// client of other ones.
 func (r *KubernetesResourceReflector[T]) Covers(key store.Key) bool {
 	return r.labelSelector == "" && r.fieldSelector == "" && r.shards == nil && !r.selects &&
 		!r.isElsewhere(key) && r.includes(key.Namespace)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 
@@ -193,11 +194,16 @@ func TestClientThatHidesItsNamespaceProvesNothingOfAnother(t *testing.T) {
 			r = of("")
 			stop = running(t, r)
 			<-r.Synced()
-			for namespace, want := range map[string]bool{"ns": true, "third": false} {
-				_, exists, err := r.Lookup(t.Context(), store.Key{Namespace: namespace, Name: "a"})
+			for key, want := range map[store.Key]bool{{Namespace: "ns", Name: "a"}: true, missing: false, there: true} {
+				_, exists, err := r.Lookup(t.Context(), key)
 				require.NoError(t, err, name)
-				assert.Equal(t, want, exists, "%s: a client that has shown two namespaces is of all", name)
-				assert.True(t, r.Covers(store.Key{Namespace: namespace, Name: "a"}), name)
+				assert.Equal(t, want, exists, "%s: %s", name, key)
+				assert.True(t, r.Covers(key), name)
+			}
+			third := store.Key{Namespace: "third", Name: "a"}
+			assert.False(t, r.Covers(third), "%s: it may be a client of the two namespaces that it has shown", name)
+			if _, _, err = r.Lookup(t.Context(), third); name == "no Get" {
+				assert.ErrorContains(t, err, "hides its namespace")
 			}
 			require.NoError(t, stop())
 		}
@@ -208,6 +214,38 @@ func TestClientThatHidesItsNamespaceProvesNothingOfAnother(t *testing.T) {
 		_, _, err = New(wrapper{clientset.CoreV1().ConfigMaps("ns")}, store.New(store.ObjectKey[*corev1.ConfigMap])).Lookup(t.Context(), store.Key{Namespace: "other", Name: "a"})
 		assert.ErrorIs(t, err, store.ErrOutOfScope, "a Get that finds an object of another namespace reveals that the client is of one")
 	})
+}
+
+// starting is a client of a server that does not serve the resource yet when it is asked for the first object.
+type starting struct {
+	wrapper
+	asked *int
+}
+
+func (s starting) Get(ctx context.Context, name string, opts metav1.GetOptions) (*corev1.ConfigMap, error) {
+	if *s.asked++; *s.asked == 1 {
+		return nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "GET", schema.GroupResource{Resource: "configmaps"}, name, "", 0, true)
+	}
+	return s.wrapper.Get(ctx, name, opts)
+}
+
+// A server answers in the same way if it does not serve a resource, and if a request lacks a namespace.
+func TestResourceThatIsServedMeanwhileIsNoProof(t *testing.T) {
+	server := reflectortest.Start(t)
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	require.NoError(t, err)
+	key := store.Key{Namespace: "ns", Name: "a"}
+	require.NoError(t, server.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+	for namespace, want := range map[string]string{"other": "hides its namespace", "": "", "ns": ""} {
+		of := lookerOf(starting{wrapper{clientset.CoreV1().ConfigMaps(namespace)}, new(int)})
+		_, exists, err := of.Lookup(t.Context(), key)
+		if want != "" {
+			assert.ErrorContains(t, err, want)
+			continue
+		}
+		require.NoError(t, err)
+		assert.True(t, exists, namespace)
+	}
 }
 
 // replacing lists as cache.NewListWatchFromClient does, which replaces the field selector.
@@ -245,6 +283,22 @@ func TestNamespacesOfObjectsAreNotedWithoutAllocations(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(10, func() { n.add(namespace) }))
 	n.add("other")
 	assert.Zero(t, testing.AllocsPerRun(10, func() { n.add(namespace) }))
+	assert.True(t, n.has(namespace) && n.has("other"))
+	assert.False(t, n.has("third"))
+}
+
+func TestNotedNamespacesAreTheLastOnes(t *testing.T) {
+	var n namespaces
+	for i := range 3 * maxNamespaces {
+		n.add(fmt.Sprint("n", i))
+		n.add("busy")
+		require.True(t, n.has("busy"))
+	}
+	for i := range maxNamespaces - 1 {
+		require.True(t, n.has(fmt.Sprint("n", 3*maxNamespaces-1-i)))
+	}
+	assert.False(t, n.has("n0"))
+	assert.LessOrEqual(t, len(n.recent)+len(n.earlier), 2*maxNamespaces)
 }
 
 func TestNamespacesOfClients(t *testing.T) {

@@ -968,10 +968,16 @@ var mutants = []mutant{{
 	with:  "request.Stream(ctx)",
 	tests: []string{"./reflector/client"},
 }, {
+	name:  "reflector: a resource that was not served yet is proof of no namespace",
+	file:  "reflector/adapter.go",
+	text:  "everywhere = missing.Path(err)\n",
+	with:  "everywhere = missing.Path(err) || true\n",
+	tests: []string{"./reflector"},
+}, {
 	name:  "reflector: an empty list of a client of an unknown namespace is proof",
 	file:  "reflector/adapter.go",
-	text:  "(a.selects || !everywhere)",
-	with:  "(a.selects || everywhere && false)",
+	text:  "\t\t\tif !everywhere {\n\t\t\t\treturn \"\", false, errHidden",
+	with:  "\t\t\tif false {\n\t\t\t\treturn \"\", false, errHidden",
 	tests: []string{"./reflector"},
 }, {
 	name:  "reflector: the cache of a client of an unknown namespace is proof",
