@@ -27,6 +27,8 @@ type Cache[T any] struct {
 	scratch   scratch[T]
 	// absent has the states that WriteUnannounced deleted, because followers still know them; nil for none.
 	absent map[Key]*entry[T]
+	// unseen has the objects that WriteUnannounced added and that no follower knows yet; nil for none.
+	unseen map[Key]bool
 
 	// trees protects the trees: entries, epoch, indexes and their postings, and also the hash of each
 	// entry. A commit holds it until its state is visible, and changes the table under it, so Has reads
@@ -189,7 +191,7 @@ func (v *View[T]) Follow(follower Follower[T]) (stop func()) {
 	defer c.writer.Unlock()
 	r := &registration[T]{follower: follower}
 	follower.Start(c.Snapshot())
-	c.followers = append(c.followers, r)
+	c.followers, c.unseen = append(c.followers, r), nil // it knows all of them
 	return func() {
 		c.writer.Lock()
 		defer c.writer.Unlock()

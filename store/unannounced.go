@@ -29,17 +29,27 @@ func (c *Cache[T]) WriteUnannounced(_ unannounced.Writer, writes ...Write[T]) er
 	return rejectedError(tx.rejections)
 }
 
-// rememberAbsent keeps the states that an unannounced commit deletes. If another commit deletes them
-// again, they are what it deletes, so that followers get the deletion.
+// rememberAbsent keeps the states that an unannounced commit deletes, unless followers never knew the object.
+// If another commit deletes them again, they are what it deletes, so that followers get the deletion. Only
+// Drop ignores them, because the caches of package clientgo have no partitions.
 func (tx *txn[T]) rememberAbsent() {
 	c := tx.cache
 	for i := range tx.mutations {
 		m := &tx.mutations[i]
-		absent := c.absent[m.key]
+		absent, unseen := c.absent[m.key], c.unseen[m.key]
+		if m.before != nil && m.after == nil || !tx.unannounced {
+			delete(c.unseen, m.key)
+		}
 		switch {
 		case m.after != nil:
+			if m.before == nil && absent == nil && tx.unannounced {
+				if c.unseen == nil {
+					c.unseen = map[Key]bool{}
+				}
+				c.unseen[m.key] = true
+			}
 			delete(c.absent, m.key)
-		case m.before != nil && tx.unannounced && len(c.followers) > 0:
+		case m.before != nil && tx.unannounced && len(c.followers) > 0 && !unseen:
 			if c.absent == nil {
 				c.absent = map[Key]*entry[T]{}
 			}
@@ -51,5 +61,8 @@ func (tx *txn[T]) rememberAbsent() {
 	}
 	if len(c.absent) == 0 {
 		c.absent = nil
+	}
+	if len(c.unseen) == 0 {
+		c.unseen = nil
 	}
 }

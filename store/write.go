@@ -443,7 +443,7 @@ func (tx *txn[T]) publish() {
 	if c.loops.some.Load() {
 		c.wake(tx.mutations)
 	}
-	if c.absent != nil || tx.unannounced {
+	if c.absent != nil || c.unseen != nil || tx.unannounced {
 		tx.rememberAbsent()
 	}
 	if len(c.followers) > 0 && !tx.unannounced {

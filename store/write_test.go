@@ -650,3 +650,40 @@ func TestDeletionThatRepeatsAnUnannouncedOneIsAnnounced(t *testing.T) {
 	assert.Equal(t, []string{"Deletion b 1", "Deletion a 1", "Deletion d 1", "Addition c 1", "Deletion c 1"}, rec.changes(), "once")
 	checkCache(t, c)
 }
+
+// What only readers saw comes and goes without a trace, however often it does.
+func TestUnannouncedObjectThatFollowersNeverKnewIsNotDeleted(t *testing.T) {
+	add := func(name string) Write[*corev1.Pod] {
+		return Write[*corev1.Pod]{Type: Addition, Object: pod("", name, "u-"+name, "7")}
+	}
+	remove := func(name string) Write[*corev1.Pod] { return Write[*corev1.Pod]{Type: Deletion, Key: Key{Name: name}} }
+	c := newPods()
+	write := func(writes ...Write[*corev1.Pod]) {
+		t.Helper()
+		require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, writes...))
+	}
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "known", "u-known", "1")}, "1"))
+	write(add("early"))
+	rec := follow(c)
+	for range 2 {
+		write(add("x"))
+		write(add("x"), add("y"))
+		write(remove("x"), remove("y"))
+	}
+	assert.Empty(t, c.absent, "nor are they kept in memory")
+	assert.Empty(t, c.unseen)
+	write(remove("known"))
+	write(add("known"))
+	write(remove("known"), remove("early"))
+	write(add("z"), remove("z"), add("told"))
+	require.NoError(t, c.Add(pod("", "told", "u-told", "8")))
+	write(remove("told"))
+	require.NoError(t, c.Replace(nil, "9"))
+	assert.Equal(t, []string{"Modification told 7->8", "Deletion early 7", "Deletion known 7", "Deletion told 8"}, rec.changes())
+	write(add("x"))
+	require.NoError(t, c.Replace(nil, "10"))
+	assert.Equal(t, "Deletion x 7", rec.changes()[4], "a list that lacks what readers see is news, as in client-go")
+	assert.Empty(t, c.absent)
+	assert.Empty(t, c.unseen)
+	checkCache(t, c)
+}

@@ -1082,6 +1082,18 @@ var mutants = []mutant{{
 	with:  "if len(c.followers) > 0 {",
 	tests: []string{"./store"},
 }, {
+	name:  "store: an object that followers never knew is deleted",
+	file:  "store/unannounced.go",
+	text:  "len(c.followers) > 0 && !unseen:",
+	with:  "len(c.followers) > 0 && (!unseen || true):",
+	tests: []string{"./store"},
+}, {
+	name:  "store: a new follower does not know the unannounced objects",
+	file:  "store/cache.go",
+	text:  "c.followers, c.unseen = append(c.followers, r), nil",
+	with:  "c.followers = append(c.followers, r)",
+	tests: []string{"./store"},
+}, {
 	name:  "store: an unannounced write moves the version",
 	file:  "store/unannounced.go",
 	text:  "tx.progress, tx.unannounced = new(progress), true",
