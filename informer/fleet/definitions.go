@@ -12,6 +12,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
@@ -150,7 +151,7 @@ func newDefinitions(f *Fleet) (*definitions, error) {
 		own.QPS = -1
 	}
 	var err error
-	if d.rest, err = rest.UnversionedRESTClientForConfigAndClient(own, f.http); err != nil {
+	if d.rest, err = rest.UnversionedRESTClientForConfigAndClient(own, restguard.Client(f.http, restguard.Transport)); err != nil {
 		return nil, err
 	}
 	crds, err := client.ForResource[*definition](f.config, crdResource, "", client.WithHTTPClient(f.http), client.WithoutManagedFields())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/restguard"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"go.uber.org/zap"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -213,7 +214,7 @@ func (d *definitions) get(ctx context.Context, path string, list *apidiscovery.A
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	if err := restguard.ReadJSON(ctx, d.rest.Get().AbsPath(path).SetHeader("Accept", aggregatedMedia), list); err != nil {
-		return fmt.Errorf("discovery at %s: %w", path, err)
+		return fmt.Errorf("discovery at %s: %w", path, stream.Bound(err))
 	}
 	if list.Kind != "APIGroupDiscoveryList" {
 		return fmt.Errorf("discovery at %s answers %s, want APIGroupDiscoveryList: aggregated discovery needs Kubernetes 1.30 or later", path, cut.Text(strconv.Quote(list.Kind), cut.MaxName))

@@ -3,8 +3,11 @@ package fleet
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,10 +16,13 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 )
 
 // resourceOf is what discovery says of a resource of the kind Widget.
@@ -88,6 +94,73 @@ func (d *discoveryOf) RoundTrip(request *http.Request) (*http.Response, error) {
 	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	response.Header.Del("Content-Length")
 	return response, err
+}
+
+// trapping refuses definitions, and answers discovery as no API server does: with a redirect, or with a message
+// of any size.
+type trapping struct {
+	status, size int
+
+	mu       sync.Mutex
+	trusting map[string]bool // whether a host was sent the token; guarded by mu
+	read     int             // bytes of messages; guarded by mu
+}
+
+func (s *trapping) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trusting[r.URL.Host] = s.trusting[r.URL.Host] || r.Header.Get("Authorization") != ""
+	response := &http.Response{StatusCode: http.StatusForbidden, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: http.NoBody}
+	if r.URL.Path == "/api" {
+		response.StatusCode = s.status
+		response.Header.Set("Location", "http://elsewhere/api")
+		const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"`
+		response.Body = io.NopCloser(io.MultiReader(strings.NewReader(status), io.LimitReader(s, int64(s.size)), strings.NewReader(`"}`)))
+	}
+	return response, nil
+}
+
+func (s *trapping) Read(into []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read += copy(into, bytes.Repeat([]byte("x"), len(into)))
+	return len(into), nil
+}
+
+func TestHostileAnswerOfDiscoveryCostsLittle(t *testing.T) {
+	const endless = 64 << 20
+	for name, c := range map[string]struct {
+		status, size int
+		text         string
+		read         int
+	}{
+		"redirect":        {http.StatusFound, endless, "redirect", 0},
+		"endless refusal": {http.StatusServiceUnavailable, endless, "unable to handle the request", 1 << 20},
+		"long refusal":    {http.StatusServiceUnavailable, 1 << 16, "xxx", 1 << 16},
+		"endless answer":  {http.StatusOK, endless, "size limit", 17 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &trapping{status: c.status, size: c.size, trusting: map[string]bool{}}
+				core, logs := observer.New(zap.InfoLevel)
+				config := &rest.Config{Host: "http://apiserver", Transport: server, BearerToken: "token", QPS: -1}
+				w := &world{T: t, fleet: begin(t, config, WithLogger(zap.New(core)))}
+				w.want(widget)
+				<-time.After(firstPause / 2) // for one discovery
+				err := w.fleet.Ready()
+				require.ErrorContains(t, err, "discovery at /api: ")
+				require.ErrorContains(t, err, c.text)
+				assert.LessOrEqual(t, len(err.Error()), 1<<10)
+				for _, line := range logs.All() {
+					assert.LessOrEqual(t, len(fmt.Sprint(line.ContextMap()["error"])), 1<<10, line.Message)
+				}
+				server.mu.Lock()
+				defer server.mu.Unlock()
+				assert.Equal(t, map[string]bool{"apiserver": true}, server.trusting)
+				assert.LessOrEqual(t, server.read, c.read)
+			})
+		})
+	}
 }
 
 // A server names the kinds of an aggregated API some time after it says that the API works.
