@@ -403,10 +403,11 @@ type ending struct {
 	later *definition // nil if none is known
 }
 
-// before reports whether an object belongs to the earlier definition. If nobody knows when that was gone, the
-// time of creation tells. It has seconds: an object of the second of the later definition is taken for its own.
+// before reports whether an object belongs to the earlier definition, as all do if neither a version nor a later
+// definition is known. If nobody knows when the earlier one was gone, the time of creation tells. It has seconds:
+// an object of the second of the later definition is taken for its own.
 func (e ending) before(object metav1.Object) bool {
-	if e.upTo != "" {
+	if e.upTo != "" || e.later == nil {
 		return !isNewer(object.GetResourceVersion(), e.upTo)
 	}
 	created := object.GetCreationTimestamp()

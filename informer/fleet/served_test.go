@@ -1,7 +1,10 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -74,6 +77,43 @@ func TestDeletedDefinitionDeletesObjectsThatNoWatchShowed(t *testing.T) {
 		_, _, seen := w.follow(widget)
 		assert.Equal(t, "[+web]", seen.take())
 		require.Equal(t, 1, stalled.Hits())
+		w.undefine()
+		<-time.After(settle)
+		assert.Equal(t, "[-web]", seen.take())
+	})
+}
+
+// spoiling is a transport that gives the kind Broken a number for a name.
+type spoiling struct{ http.RoundTripper }
+
+func (s spoiling) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = spoiled{response.Body}
+	}
+	return response, err
+}
+
+type spoiled struct{ io.ReadCloser }
+
+func (s spoiled) Read(into []byte) (int, error) {
+	n, err := s.ReadCloser.Read(into)
+	copy(into, bytes.ReplaceAll(into[:n], []byte(`"kind":"Broken"`), []byte(`"kind":77777777`)))
+	return n, err
+}
+
+// The cache of definitions has no version while its first list has an object that cannot be decoded.
+func TestDefinitionBesideOneThatCannotBeDecodedIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
+		require.NoError(t, server.Create(definitionOf("Broken", "Namespaced", "v1")))
+		w := newWorldOf(t, server, func(next http.RoundTripper) http.RoundTripper { return spoiling{next} })
+		w.define("Namespaced", "v1")
+		w.create("web")
+		server.Inject(reflectortest.StallAfterEvents(2, nil).On("watch", "widgets")) // the object and a bookmark
+		_, _, seen := w.follow(widget)
+		assert.Equal(t, "[+web]", seen.take())
+		require.Empty(t, w.fleet.definitions.crds.Cache().ResourceVersion())
 		w.undefine()
 		<-time.After(settle)
 		assert.Equal(t, "[-web]", seen.take())
