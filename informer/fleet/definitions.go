@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -127,7 +128,7 @@ type definitions struct {
 	failed    map[schema.GroupVersion]bool     // versions that did not answer the last discovery. Guarded by mu
 	askedAt   time.Time                        // when the last discovery began. Guarded by mu
 	outdated  bool                             // something says that discovery has changed since. Guarded by mu
-	changed   map[string]time.Time             // when an APIService of a group last changed. Guarded by mu
+	changed   map[string]time.Time             // when an APIService of a group last changed; about mostChanged. Guarded by mu
 	custom    bool                             // found has the kinds of definitions, too, because they could not be watched then. Guarded by mu
 	notBefore time.Time                        // of the next discovery. Guarded by mu
 	err       error                            // of the last discovery. Guarded by mu
@@ -302,6 +303,9 @@ func (d *definitions) followsLocked() bool {
 // again before its members have looked.
 const mostDeleted = 1000
 
+// mostChanged bounds the memory of changed APIs, unless more change within discoveryLag.
+const mostChanged = 1000
+
 // noteDeleted records at which version a definition was gone. Without its final state, that is unknown: a list
 // did not have it.
 func (d *definitions) noteDeleted(crd *definition, final bool) {
@@ -340,6 +344,10 @@ func (d *definitions) defined(kinds ...schema.GroupKind) {
 // those who will want them later.
 func (d *definitions) serviceChanged(s *apiService) {
 	d.mu.Lock()
+	if len(d.changed) >= mostChanged {
+		maps.DeleteFunc(d.changed, func(_ string, at time.Time) bool { return time.Since(at) >= discoveryLag })
+		d.outdated = true // one of these may be wanted
+	}
 	d.changed[s.Spec.Group] = time.Now()
 	d.mu.Unlock()
 	for _, m := range d.fleet.all() {

@@ -290,6 +290,25 @@ func TestDiscoveryIsAskedWhenAnAPIServiceChangesInWhatMatters(t *testing.T) {
 }
 
 // A server that is down for ever, such as a metrics server, concerns those who want its kinds.
+func TestChangesOfAPIsThatNobodyWantsTakeNoMemoryForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := New(&rest.Config{})
+		require.NoError(t, err)
+		d := f.definitions
+		d.found, d.askedAt = map[schema.GroupKind]*discovered{}, time.Now()
+		for n := range 3 * mostChanged {
+			if n%mostChanged == 0 {
+				<-time.After(discoveryLag)
+			}
+			s := &apiService{}
+			s.Spec.Group = fmt.Sprintf("g%d.example.com", n)
+			d.serviceChanged(s)
+		}
+		assert.Len(t, d.changed, mostChanged)
+		assert.True(t, d.outdated, "what is forgotten may be wanted later")
+	})
+}
+
 func TestAPIThatDoesNotAnswerDiscoveryCostsNothingIfNobodyWantsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := &discoveryOf{edit: func(g *apidiscovery.APIGroupDiscovery) {
