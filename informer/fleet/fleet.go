@@ -16,6 +16,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
@@ -350,7 +351,7 @@ func textOf(s interface {
 	Empty() bool
 	String() string
 }) string {
-	if v := reflect.ValueOf(s); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || s.Empty() {
+	if stream.IsNil(s) || s.Empty() {
 		return ""
 	}
 	if text := s.String(); text != "" {
