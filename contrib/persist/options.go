@@ -121,7 +121,7 @@ func nameOf(t reflect.Type) string {
 
 // isSecretType reports whether a type is or holds a Secret, or is a generic type with Secrets as an
 // argument, such as the metadata of Secrets.
-func isSecretType(t reflect.Type) bool { return isSecret(t) || masking.Holds(t, isSecret) }
+func isSecretType(t reflect.Type) bool { return masking.Holds(t, isSecret) }
 
 // isSecret compares names, so that this package does not import k8s.io/api/core/v1.
 func isSecret(t reflect.Type) bool { return secretName.MatchString(t.PkgPath() + "." + t.Name()) }

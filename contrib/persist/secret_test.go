@@ -51,12 +51,14 @@ func TestSecretsAreRefused(t *testing.T) {
 	_, err = Open(path, store.ObjectKey[secretMetadata[corev1.Secret]], Options[secretMetadata[corev1.Secret]]{})
 	require.ErrorIs(t, err, ErrSecret)
 	for _, secrets := range []any{
-		pair[corev1.Secret, int]{}, pair[int, corev1.Secret]{}, pair[*corev1.Secret, int]{}, pair[int, []corev1.Secret]{}, &pair[int, map[string]corev1.SecretList]{}, values[corev1.Secret]{},
+		pair[corev1.Secret, int]{}, pair[int, corev1.Secret]{}, pair[*corev1.Secret, int]{}, pair[int, []corev1.Secret]{}, &pair[int, map[string]corev1.SecretList]{},
+		values[corev1.Secret]{}, &values[corev1.Secret]{}, []values[corev1.Secret]{}, map[string]*values[corev1.Secret]{}, struct{ V values[corev1.Secret] }{},
 	} {
 		assert.True(t, isSecretType(reflect.TypeOf(secrets)), "%T", secrets)
 	}
 	assert.False(t, isSecretType(reflect.TypeFor[pair[corev1.SecretReference, int]]()))
-	assert.False(t, isSecretType(reflect.TypeFor[values[corev1.Pod]]()))
+	assert.False(t, isSecretType(reflect.TypeFor[*values[corev1.Pod]]()))
+	assert.False(t, isSecretType(reflect.TypeFor[struct{ V values[corev1.Pod] }]()))
 	_, err = Open(path, store.ObjectKey[*object], Options[*object]{Resource: "v1 secrets in default"})
 	require.ErrorIs(t, err, ErrSecret)
 	_, err = os.Stat(path)

@@ -30,8 +30,8 @@ func reachOf(t reflect.Type) reach {
 	return found
 }
 
-// Holds reports whether a type has a struct in it, at any depth, for which is returns true. It does not
-// see what is in an interface.
+// Holds reports whether is returns true for a type, or for one in it at any depth. It does not see what is in
+// an interface.
 func Holds(t reflect.Type, is func(reflect.Type) bool) bool {
 	return walkType(t, false, is, map[place]bool{}) == always
 }
@@ -49,6 +49,9 @@ func walkType(t reflect.Type, shown bool, is func(reflect.Type) bool, seen map[p
 		return never
 	}
 	seen[place{t, shown}] = true
+	if is(t) {
+		return always
+	}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return walkType(t.Elem(), shown, is, seen)
@@ -57,9 +60,6 @@ func walkType(t reflect.Type, shown bool, is func(reflect.Type) bool, seen map[p
 			return sometimes
 		}
 	case reflect.Struct:
-		if is(t) {
-			return always
-		}
 		for i := range t.NumField() {
 			field := t.Field(i)
 			found = max(found, walkType(field.Type, shown && isShown(field), is, seen))
@@ -70,9 +70,12 @@ func walkType(t reflect.Type, shown bool, is func(reflect.Type) bool, seen map[p
 
 func isShown(field reflect.StructField) bool { return field.IsExported() || field.Anonymous }
 
-// isSecretType reports whether a struct is a Secret, or may be the metadata of one. Many types that only
-// refer to a Secret have the word in their names too.
+// isSecretType reports whether a type is the struct of a Secret, or may be the metadata of one. Many
+// types that only refer to a Secret have the word in their names too.
 func isSecretType(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
 	if t.Name() == metadataOnly {
 		return true
 	}
