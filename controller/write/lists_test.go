@@ -578,6 +578,28 @@ func (u unread) Patch(ctx context.Context, name string, kind types.PatchType, da
 	return u.all.Patch(ctx, name, kind, data, opts, subresources...)
 }
 
+// unfit is a client whose server cannot apply a patch, and has a value that the struct does not take.
+type unfit struct{ value string }
+
+func (u unfit) Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*Watched, error) {
+	return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity}}
+}
+
+func (u unfit) GetJSON(context.Context, string, metav1.GetOptions) ([]byte, error) {
+	return []byte(`{"status":{"conditions":[` + u.value + `]}}`), nil
+}
+
+func TestErrorOfAnObjectThatDoesNotFitQuotesNoValue(t *testing.T) {
+	held := &Watched{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7"}}
+	want := Copy(held)
+	want.Status.Conditions = []metav1.Condition{{Type: "Ready"}}
+	for _, value := range []string{`{"lastTransitionTime":"7733"}`, `{"observedGeneration":7733.5}`} {
+		_, err := Patch(t.Context(), unfit{value}, held, want)
+		require.ErrorContains(t, err, "patch")
+		assert.NotContains(t, err.Error(), "7733")
+	}
+}
+
 func TestRefusalByTheServerIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/missing"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -239,7 +240,7 @@ func (p *patching[T]) review(ctx context.Context, plan *planner, cause error) (n
 		}
 		shown := reflect.New(reflect.TypeOf(p.held).Elem()).Interface().(T)
 		if err := json.Unmarshal(data, shown); err != nil {
-			return none, err
+			return none, discreet.Error(err)
 		}
 		if err := p.checkHeld(shown); err != nil {
 			return none, err
