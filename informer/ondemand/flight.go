@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/kubereflector/kubereflector/internal/byreference"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/memsize"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,7 +114,7 @@ func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 func (o *Objects[T]) ask(ctx context.Context, key store.Key) (object T, size int64, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
+			err = discreet.Error(discreet.Panic(value))
 		}
 	}()
 	client := o.clients(key.Namespace)

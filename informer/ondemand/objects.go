@@ -366,7 +366,8 @@ func (e *NotFoundError) Status() metav1.Status {
 // FetchError says that an object could not be fetched.
 type FetchError struct {
 	Key store.Key
-	// Err is the error of the client, [ErrStale], or a panic of the client, which wraps [store.ErrPanic].
+	// Err is the error of the client, [ErrStale], or a panic of the client, which wraps [store.ErrPanic]
+	// and whose errors.Unwrap has the value.
 	// If the server has no such path, Err only has the text of the client's error, so that nobody takes
 	// it for the 404 of an object.
 	Err error

@@ -480,6 +480,18 @@ func TestFailuresOfTheClient(t *testing.T) {
 	}
 }
 
+func TestErrorOfAPanicNamesTheFunctionAndNoValue(t *testing.T) {
+	b := &backend{answers: func(context.Context, string, int) (*object, error) { panic("bad token s3") }}
+	o, _ := on(t, b, []*object{at("u", "5")})
+	_, err := o.Get(t.Context(), aKey)
+	failed, ok := errors.AsType[*FetchError](err)
+	require.True(t, ok, "%v", err)
+	assert.NotContains(t, err.Error(), "s3")
+	assert.ErrorContains(t, err, "TestErrorOfAPanicNamesTheFunctionAndNoValue")
+	assert.ErrorContains(t, errors.Unwrap(failed.Err), "bad token s3")
+	assert.ErrorContains(t, errors.Unwrap(failed.Err), "objects_test.go:", "the stack")
+}
+
 // sized is an object that says its size.
 type sized struct {
 	*object

@@ -3,14 +3,18 @@ package discreet
 import (
 	gojson "encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/kubereflector/kubereflector/internal/panicked"
 	sigsjson "sigs.k8s.io/json"
 )
 
@@ -41,6 +45,22 @@ type known struct {
 
 func (e *known) Discreet() string { return e.text }
 func (e *known) Unwrap() error    { return e.error }
+
+// Panic returns the error for a panic that is being recovered: call it in the deferred function itself. Its text
+// for logs names the function that panicked, because the value may be one of an object.
+func Panic(value any) error {
+	at := "a method"
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])]) // the caller of the deferred function, and below
+	for more := true; more; {
+		var frame runtime.Frame
+		if frame, more = frames.Next(); !strings.HasPrefix(frame.Function, "runtime.") && frame.Function != "" {
+			at = fmt.Sprintf("%s (%s:%d)", frame.Function, filepath.Base(frame.File), frame.Line)
+			break
+		}
+	}
+	return WithText(fmt.Sprintf("%v of %s: errors.Unwrap has the value and the stack", panicked.Err, at), panicked.Error(value))
+}
 
 type wrapped struct {
 	text string

@@ -2,12 +2,8 @@ package stream
 
 import (
 	"bytes"
-	"fmt"
-	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
@@ -94,7 +90,7 @@ type named[T Object] struct {
 func (d *decoder[T]) decode(format wire.Format, data []byte) (n named[T], err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = panicError(value)
+			err = discreet.Panic(value)
 		}
 		if err != nil {
 			key, _, _ := identify(format, data)
@@ -116,23 +112,6 @@ func (d *decoder[T]) decode(format wire.Format, data []byte) (n named[T], err er
 	n.key = store.Key{Namespace: n.object.GetNamespace(), Name: n.object.GetName()}
 	n.version = n.object.GetResourceVersion()
 	return n, nil
-}
-
-// panicError returns the error for a panic that is being recovered. Its text for logs names the function
-// that panicked, because the value may be one of the object.
-func panicError(value any) error {
-	at := "a method"
-	var pcs [16]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])]) // the caller of the deferred function, and below
-	for more := true; more; {
-		var frame runtime.Frame
-		if frame, more = frames.Next(); !strings.HasPrefix(frame.Function, "runtime.") && frame.Function != "" {
-			at = fmt.Sprintf("%s (%s:%d)", frame.Function, filepath.Base(frame.File), frame.Line)
-			break
-		}
-	}
-	err := fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
-	return discreet.WithText(fmt.Sprintf("%v of %s: errors.Unwrap has the value and the stack", store.ErrPanic, at), err)
 }
 
 func (d *decoder[T]) newError(key store.Key, err error) *answer.DecodeError {
