@@ -293,6 +293,23 @@ func TestRequestsUseTheHTTPClientOfTheOptions(t *testing.T) {
 	assert.True(t, informerOf(t, c, &corev1.Pod{}).copies, "decoded here")
 }
 
+// redirecting is a server that redirects every request, and knows which hosts were sent credentials.
+type redirecting struct{ trusting map[string]bool }
+
+func (r redirecting) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.trusting[request.URL.Host] = r.trusting[request.URL.Host] || request.Header.Get("Authorization") != ""
+	return &http.Response{StatusCode: http.StatusFound, Request: request, Header: http.Header{"Location": {"http://elsewhere/"}}, Body: http.NoBody}, nil
+}
+
+func TestDiscoveryByControllerRuntimeFollowsNoRedirectToAnotherServer(t *testing.T) {
+	server := redirecting{map[string]bool{}}
+	c, err := NewCache(&rest.Config{Host: "http://apiserver", Transport: server, BearerToken: "token", QPS: -1}, cache.Options{})
+	require.NoError(t, err)
+	_, err = c.GetInformer(t.Context(), &corev1.Pod{}, cache.BlockUntilSynced(false))
+	assert.ErrorContains(t, err, "redirect")
+	assert.Equal(t, map[string]bool{"apiserver": true}, server.trusting)
+}
+
 // informerOf returns the informer of a cache for the type of an object.
 func informerOf(t *testing.T, c cache.Cache, object client.Object) *sharedInformer {
 	t.Helper()

@@ -1,11 +1,11 @@
 package controllerruntime
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 
+	"github.com/kubereflector/kubereflector/internal/restguard"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -93,9 +93,7 @@ func (o Options) NewCache(config *rest.Config, opts cache.Options) (cache.Cache,
 		}
 	}
 	k := &kinds{config: config, http: opts.HTTPClient, scheme: opts.Scheme, references: references, readers: newReaders(opts)}
-	capturing := *opts.HTTPClient
-	capturing.Transport = capturer{cmp.Or(capturing.Transport, http.DefaultTransport)}
-	opts.HTTPClient = &capturing
+	opts.HTTPClient = restguard.Client(opts.HTTPClient, func(to http.RoundTripper) http.RoundTripper { return capturer{restguard.Transport(to)} })
 	opts.NewInformer = k.informer
 	made, err := cache.New(config, opts)
 	if err != nil {
