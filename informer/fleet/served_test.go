@@ -72,7 +72,7 @@ func TestDeletedDefinitionDeletesObjectsThatNoWatchShowed(t *testing.T) {
 		w := newWorld(t)
 		w.define("Namespaced", "v1")
 		w.create("web")
-		<-time.After(settle) // otherwise discovery may know the kind before the watch of definitions does, and there is a second reflector
+		<-time.After(settle)                                                                      // otherwise discovery may know the kind before the watch of definitions does, and there is a second reflector
 		stalled := w.server.Inject(reflectortest.StallAfterEvents(2, nil).On("watch", "widgets")) // the object and a bookmark
 		_, _, seen := w.follow(widget)
 		assert.Equal(t, "[+web]", seen.take())
