@@ -292,7 +292,10 @@ func (a *adapter[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ st
 			return nil, errors.Join(err, open.Close())
 		}
 	}
-	if opts.SendInitialEvents != nil && *opts.SendInitialEvents && !open.streams(ctx) {
+	watchList := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	// Doubles also answer lists without a version. The list that this watch would follow is repeated, and gets one.
+	trigger := opts.ResourceVersion == "" && opts.SendInitialEvents == nil && !a.isDouble()
+	if watchList && !open.streams(ctx) || trigger && open.isFake() {
 		a.double.Store(true)
 		if _, own := w.(*watch.FakeWatcher); own { // without a goroutine or a tracker behind it
 			a.refused.Store(open)
@@ -341,6 +344,15 @@ func (s *adaptedWatch[T]) streams(ctx context.Context) bool {
 		if item.Kind == stream.Mark && item.Closing || item.Kind == stream.Failed {
 			return true
 		}
+	}
+	return false
+}
+
+// isFake reports whether a watch is one of client-go's doubles.
+func (s *adaptedWatch[T]) isFake() bool {
+	switch s.watch.(type) {
+	case *watch.RaceFreeFakeWatcher, *watch.FakeWatcher:
+		return true
 	}
 	return false
 }

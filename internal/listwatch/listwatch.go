@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/watchlist"
 )
 
 // ErrNoList means that a ListerWatcher returned neither objects nor an error.
@@ -103,13 +102,13 @@ type lister[T any] struct {
 }
 
 // IsWatchListSemanticsUnSupported recognizes FakeControllerSource, which answers a watch-list with
-// an error, by its package.
+// an error, by its package, and a ListerWatcher of a package named fake.
 func (l lister[T]) IsWatchListSemanticsUnSupported() bool {
 	t := reflect.TypeOf(l.from)
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t.PkgPath() == "k8s.io/client-go/tools/cache/testing" || watchlist.DoesClientNotSupportWatchListSemantics(l.from)
+	return t.PkgPath() == "k8s.io/client-go/tools/cache/testing" || !stream.CanStream(l.from)
 }
 
 func (l lister[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
@@ -131,8 +130,9 @@ func (l lister[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T],
 	list := &List[T]{ListMeta: metav1.ListMeta{
 		ResourceVersion: access.GetResourceVersion(), Continue: access.GetContinue(), RemainingItemCount: access.GetRemainingItemCount(),
 	}}
-	if list.ResourceVersion == "" {
-		list.ResourceVersion = "0" // client-go watches from the empty version, which means the same
+	if list.ResourceVersion == "" && l.IsWatchListSemanticsUnSupported() {
+		// Only doubles say that of themselves, such as a zero fake.Clientset. Their watches show everything.
+		list.ResourceVersion = "0"
 	}
 	// Each object gets memory of its own: else one object would keep a whole page in memory.
 	var other error

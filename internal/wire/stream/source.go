@@ -224,8 +224,15 @@ func IsFake(client any) bool {
 
 // ErrDouble means that a client is a test double whose watch-list sends no closing bookmark. It has the
 // class of a server that does not know watch-lists.
-var ErrDouble = fmt.Errorf("client is a test double that answers a watch-list like a watch: %w",
-	apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "objects"}, "watch-list"))
+var ErrDouble error = doubleError{fmt.Errorf("client is a test double that answers a watch-list like a watch: %w",
+	apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "objects"}, "watch-list"))}
+
+type doubleError struct{ error }
+
+func (e doubleError) Unwrap() error { return e.error }
+
+// TestDouble marks the error for the protocol.
+func (e doubleError) TestDouble() {}
 
 // Sharing is a client that may share equal parts of its objects. It is promoted to a type that embeds
 // such a client.

@@ -2,6 +2,11 @@ package resources_test
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +33,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/informer/clientgo/dynamicinformer"
 	"github.com/kubereflector/kubereflector/informer/clientgo/metadatainformer"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -281,6 +287,53 @@ func TestInformersFollowObjectsThatChangeUnderTheirVersions(t *testing.T) {
 				}
 				synctest.Wait()
 				assert.Equal(t, []string{"a1", "a2"}, updated)
+				close(stop)
+				f.Shutdown()
+			})
+		})
+	}
+}
+
+// computing is an extension server whose lists have no version, and which serves no watch.
+type computing struct{ names atomic.Value }
+
+func (c *computing) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := &http.Response{StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: http.NoBody}
+	if r.URL.Query().Get("watch") != "" {
+		answer.StatusCode = http.StatusMethodNotAllowed
+		return answer, nil
+	}
+	api, kind := "v1", "ConfigMap"
+	if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadataList") {
+		api, kind = "meta.k8s.io/v1", "PartialObjectMetadata"
+	}
+	var items []string
+	for _, name := range c.names.Load().([]string) {
+		items = append(items, fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{"namespace":"shop","name":%q}}`, kind, api, name))
+	}
+	answer.Body = io.NopCloser(strings.NewReader(fmt.Sprintf(`{"kind":"%sList","apiVersion":%q,"metadata":{},"items":[%s]}`, kind, api, strings.Join(items, ","))))
+	return answer, nil
+}
+
+func TestFactoriesPollListsWithoutAVersion(t *testing.T) {
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var server computing
+				server.names.Store([]string{"a", "b"})
+				f := kind.all(&rest.Config{Host: "http://server", Transport: &server})
+				i := f.ForResource(configMaps).Informer().(*clientgo.SharedIndexInformer[clientgo.Object])
+				stop := make(chan struct{})
+				f.Start(stop)
+				f.WaitForCacheSync(stop)
+				assert.Len(t, i.GetIndexer().ListKeys(), 2)
+				server.names.Store([]string{"b"})
+				<-time.After(time.Minute)
+				synctest.Wait()
+				assert.Equal(t, []string{"shop/b"}, i.GetIndexer().ListKeys())
+				assert.Equal(t, reflector.Polling, i.Informer().State().Phase)
+				<-time.After(10 * time.Minute)
+				require.NoError(t, i.Informer().Ready())
 				close(stop)
 				f.Shutdown()
 			})
