@@ -202,12 +202,30 @@ const maxRetryAfter = 10 * time.Minute
 // lest all keys come back at the same moment. It returns 0 if the server asked for none. It is called
 // without a lock, because the error's methods As and Unwrap are user code.
 func retryAfter(err error) time.Duration {
-	seconds, ok := apierrors.SuggestsClientDelay(err)
-	if !ok || seconds <= 0 {
+	seconds := longestDelay(err)
+	if seconds <= 0 {
 		return 0
 	}
 	wait := time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
 	return min(wait+rand.N(wait/10), maxRetryAfter)
+}
+
+// longestDelay returns the longest delay, in seconds, that an error of a server in err suggests.
+// SuggestsClientDelay knows only the first of several joined errors.
+func longestDelay(err error) (seconds int) {
+	if err == nil {
+		return 0
+	}
+	seconds, _ = apierrors.SuggestsClientDelay(err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		seconds = max(seconds, longestDelay(e.Unwrap()))
+	case interface{ Unwrap() []error }:
+		for _, cause := range e.Unwrap() {
+			seconds = max(seconds, longestDelay(cause))
+		}
+	}
+	return seconds
 }
 
 // backsOff reports whether a failed key waits for the end of its back-off, or for a delay that ends

@@ -18,6 +18,7 @@ import (
 func TestFailureWaitsAsLongAsTheServerAsked(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("no")
 	unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 60}
+	conflict := apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("changed"))
 	for name, tc := range map[string]struct {
 		err   error
 		least time.Duration
@@ -26,6 +27,8 @@ func TestFailureWaitsAsLongAsTheServerAsked(t *testing.T) {
 		"429":                  {apierrors.NewTooManyRequests("no", 60), time.Minute, 66 * time.Second},
 		"429, wrapped":         {fmt.Errorf("mine: %w", apierrors.NewTooManyRequests("no", 60)), time.Minute, 66 * time.Second},
 		"429, joined":          {errors.Join(errors.New("mine"), apierrors.NewTooManyRequests("no", 60)), time.Minute, 66 * time.Second},
+		"a conflict, then 429": {errors.Join(conflict, apierrors.NewTooManyRequests("no", 60)), time.Minute, 66 * time.Second},
+		"the longest of two":   {fmt.Errorf("%w, %w", apierrors.NewTooManyRequests("no", 1), fmt.Errorf("mine: %w", errors.Join(conflict, apierrors.NewTooManyRequests("no", 60)))), time.Minute, 66 * time.Second},
 		"503":                  {unavailable, time.Minute, 66 * time.Second},
 		"server timeout":       {apierrors.NewServerTimeout(schema.GroupResource{}, "get", 60), time.Minute, 66 * time.Second},
 		"for decades":          {apierrors.NewTooManyRequests("no", 1_000_000_000), 10 * time.Minute, 10 * time.Minute},
