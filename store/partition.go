@@ -94,6 +94,13 @@ func (p *Partition[T]) ResourceVersion() string {
 // returns an error if a write of the object would be rejected with that error.
 func (p *Partition[T]) KeyOf(object T) (Key, error) { return p.cache.keyFor(p, object) }
 
+// Synced reports whether the partition has had its first Replace.
+func (p *Partition[T]) Synced() bool {
+	p.cache.mu.RLock()
+	defer p.cache.mu.RUnlock()
+	return p.synced
+}
+
 // Scope returns the scope of the partition.
 func (p *Partition[T]) Scope() Scope { return p.scope }
 

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -163,16 +164,29 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 	if key.Cluster == "" {
 		key.Cluster = of.Cluster // a write for a key goes to the key's cluster
 	}
-	seen := func(ctx context.Context) error { return await.ObjectIn(ctx, cache, key.Cluster, object) }
+	seen := func(ctx context.Context) error {
+		err := await.ObjectIn(ctx, cache, key.Cluster, object)
+		if e, ok := errors.AsType[*await.Error](err); ok && e.Reached == "" {
+			// A cache that is polled has no version either, but it has had a list.
+			if listed, rejects := progressIn(cache, key); !listed && !rejects {
+				return fmt.Errorf("%w: %w", errBehind, err)
+			}
+		}
+		return err
+	}
 	switch {
 	case what.deleted:
 		return func(ctx context.Context) error {
 			if err := seen(ctx); err != nil {
 				return err
 			}
-			return waitUntil(ctx, cache, key, func(held metav1.Object) bool {
+			err := waitUntil(ctx, cache, key, func(held metav1.Object) bool {
 				return versionOf(held).uid != what.version.uid || held.GetDeletionTimestamp() != nil
 			})
+			if _, rejects := progressIn(cache, key); err != nil && !rejects {
+				return &undeleted{fmt.Errorf("cache still holds %s without a deletion timestamp: %w", key, err), w.informer.CatchUp}
+			}
+			return err
 		}
 	case !w.informer.Selects(what.object):
 		// The cache will not show it. It may have shown an earlier state.
@@ -185,6 +199,32 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 		}
 	}
 	return seen
+}
+
+// errBehind means that a cache is certain to lack a write, although no version says so.
+var errBehind = errors.New("cache lacks the write")
+
+// undeleted is the error of a wait for a deletion. A deletion has no version that would show whether the cache
+// is behind, or the server has lost the deletion.
+type undeleted struct {
+	error
+	catchUp func(ctx context.Context, since time.Time) error
+}
+
+func (u *undeleted) Unwrap() error { return u.error }
+
+// catchUpTimeout bounds the question whether a cache is behind. It takes two requests.
+const catchUpTimeout = 10 * time.Second
+
+// progressIn reports whether the part of a cache that contains a key has had a list, and whether it has rejected
+// an object.
+func progressIn[S any](cache *store.View[S], key store.Key) (listed, rejects bool) {
+	for _, p := range cache.Partitions() {
+		if p.Scope().Contains(key) {
+			return p.Synced(), len(p.Rejected()) > 0
+		}
+	}
+	return cache.Snapshot().Synced(), len(cache.Rejected()) > 0
 }
 
 // waitUntil waits until a cache holds no object under a key, or an object that is enough.
@@ -265,7 +305,7 @@ func (r *run) holdLocked(key store.Key, s *state, unseen []wait, repeat bool) {
 // some watches of ten minutes. If neither comes in an hour, the version may be one of another cluster.
 const maxBehind = time.Hour
 
-const waitsOn = "key waits on, because a cache is at an earlier version than the write: does the state of its informer show why?"
+const waitsOn = "key waits on, because a cache certainly lacks the write: does the state of its informer show why?"
 
 // wait waits until the caches show the writes, and then ends the hold. An error ends the wait as
 // well.
@@ -282,7 +322,7 @@ func (r *run) wait(key store.Key, h *hold, repeat bool) {
 		case err == nil:
 		case r.filled.Err() != nil:
 			return // the next Run waits: see leftUnseen
-		case late && limit < maxBehind && provesBehind(err):
+		case late && limit < maxBehind && (provesBehind(err) || r.notCaughtUp(err)):
 			log.Warn(waitsOn, zap.Duration("waited", limit), zap.Duration("atMost", maxBehind))
 			limit = min(max(2*limit, time.Minute), maxBehind)
 			continue
@@ -303,10 +343,24 @@ func (r *run) wait(key store.Key, h *hold, repeat bool) {
 	r.tidyLocked(key, s)
 }
 
+// notCaughtUp reports whether a cache shows no deletion because it is behind the server.
+func (r *run) notCaughtUp(err error) bool {
+	u, ok := errors.AsType[*undeleted](err)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(r.filled, catchUpTimeout)
+	defer cancel()
+	return u.catchUp(ctx, time.Now()) != nil
+}
+
 // provesBehind reports whether the error of a wait proves that the cache lacks the write: it was at
-// an earlier version. An object that the cache rejected proves nothing, because it holds the version
+// an earlier version, or had no list at all. An object that the cache rejected proves nothing, because it holds the version
 // back.
 func provesBehind(err error) bool {
+	if errors.Is(err, errBehind) {
+		return true
+	}
 	e, ok := errors.AsType[*await.Error](err)
 	if !ok || len(e.Rejected) > 0 {
 		return false

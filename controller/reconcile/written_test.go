@@ -404,6 +404,74 @@ func TestKeyWaitsAsLongAsACacheIsBehindItsWrite(t *testing.T) {
 	})
 }
 
+// TestKeyWaitsForAScopeThatHasNoListYet: the scope of the children is refused, and only that of the
+// primary objects works.
+func TestKeyWaitsForAScopeThatHasNoListYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		scopes := scoped.New(store.ObjectKey[*corev1.Secret])
+		w.secrets = scopes.Informer()
+		require.NoError(t, scoped.Add(scopes, store.Scope{Namespace: "other"}, w.client.CoreV1().Secrets("other")))
+		var got list
+		stop := w.run(New("test", w.configMaps, withObject(w.securing(&got)), Owns(w.secrets, schema.GroupKind{Kind: "ConfigMap"})))
+		synctest.Wait()
+		refused := []*reflectortest.Injection{
+			w.server.Inject(reflectortest.Answer(403).On("list", "secrets")), w.server.Inject(reflectortest.Answer(403).On("watch", "secrets")),
+		}
+		require.NoError(t, scoped.Add(scopes, store.Scope{Namespace: "ns"}, w.client.CoreV1().Secrets("ns")))
+		w.create(configMap("a"))
+		for minute := range 10 {
+			<-time.After(time.Minute)
+			w.touch("a", strconv.Itoa(minute))
+		}
+		assert.Equal(t, []string{"a0"}, got.take(), "the cache lacks the Secret")
+		for _, r := range refused {
+			r.Remove()
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, []string{"a1"}, slices.Compact(got.take()))
+		children, err := reflectortest.List[*corev1.Secret](w.server, "ns")
+		require.NoError(t, err)
+		assert.Len(t, children, 1)
+		require.NoError(t, stop())
+	})
+}
+
+// TestKeyWaitsForADeletionThatTheServerAccepted: each call deletes one more of the children that the cache shows.
+func TestKeyWaitsForADeletionThatTheServerAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		children := 5
+		for i := range children {
+			w.create(secret("s"+strconv.Itoa(i), "a"))
+		}
+		release := w.deafen(children + 1) // and the bookmark
+		w.create(configMap("a"))
+		calls := 0
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
+			name := "s" + strconv.Itoa(calls)
+			if held, ok := w.secrets.Cache().Get(store.Key{Namespace: key.Namespace, Name: name}); ok && w.secrets.Cache().Len() > 3 {
+				calls++
+				RecordDelete(ctx, held)
+				return Result{}, w.client.CoreV1().Secrets(key.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+			}
+			return Result{}, nil
+		}, w.ofSecrets))
+		for minute := range 4 { // within the shortest watch
+			<-time.After(time.Minute)
+			w.touch("a", strconv.Itoa(minute))
+		}
+		assert.Equal(t, 1, calls, "the cache is certain to lack the deletion")
+		release()
+		<-time.After(time.Minute)
+		left, err := reflectortest.List[*corev1.Secret](w.server, "ns")
+		require.NoError(t, err)
+		assert.Len(t, left, 3)
+		require.NoError(t, stop())
+	})
+}
+
 func TestKeyWaitsAnHourForACacheThatStaysBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOptions(nil)
