@@ -163,6 +163,20 @@ func (i *Informer[T]) ClusterScoped() bool {
 	return len(sources) > 0
 }
 
+// LearnScope asks discovery whether the objects have namespaces, unless that is known: see
+// [reflector.KubernetesResourceReflector.LearnScope].
+func (i *Informer[T]) LearnScope(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	var errs []error
+	for _, s := range i.feed.Sources() {
+		if of, ok := s.Feed.(interface{ LearnScope(context.Context) error }); ok {
+			errs = append(errs, of.LearnScope(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // maxCatchingUp bounds the requests of one CatchUp that run at the same time.
 const maxCatchingUp = 64
 

@@ -91,9 +91,22 @@ func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
 }
 
 // ClusterScoped reports whether the objects have no namespaces, if that is known: the client is a
-// [client.Resource], and has asked discovery.
+// [client.Resource] and has asked discovery, or LearnScope has.
 func (r *KubernetesResourceReflector[T]) ClusterScoped() bool {
-	return r.source.About().Scope == stream.ClusterScoped
+	return r.source.About().Scope == stream.ClusterScoped || r.lookups().About().Scope == stream.ClusterScoped
+}
+
+// LearnScope asks discovery whether the objects have namespaces, unless that is known. Only a
+// [client.Resource] and a generated client can ask.
+func (r *KubernetesResourceReflector[T]) LearnScope(ctx context.Context) error {
+	of, ok := r.lookups().(interface{ LearnScope(context.Context) error })
+	if !ok || r.source.Check() != nil {
+		return nil
+	}
+	if err := of.LearnScope(ctx); err != nil {
+		return fmt.Errorf("reflector %s: %w", r.name, err)
+	}
+	return nil
 }
 
 // mayMatch reports whether a field selector may match an object. It checks only the name and the

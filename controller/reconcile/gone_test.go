@@ -527,7 +527,10 @@ func TestKeyWithoutAFurtherCallIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		selected := informer.New(w.client.CoreV1().ConfigMaps(""), informer.WithReflector(ofX))
-		nodes := informer.New(w.client.CoreV1().Nodes()) // a client that does not know their scope
+		all, err := dynamic.NewForConfig(w.server.Config())
+		require.NoError(t, err)
+		// a client that cannot learn their scope
+		nodes := informer.New(client.Dynamic(all.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))))
 		var calls, uncalled list
 		failing := func(_ context.Context, key store.Key, gone bool) (Result, error) {
 			calls.add(key.String())
@@ -540,7 +543,7 @@ func TestKeyWithoutAFurtherCallIsNamed(t *testing.T) {
 		ofMaps := New("maps", selected, func(ctx context.Context, key store.Key, c *corev1.ConfigMap) (Result, error) {
 			return failing(ctx, key, c == nil)
 		}, note)
-		ofNodes := New("nodes", nodes, func(ctx context.Context, key store.Key, n *corev1.Node) (Result, error) {
+		ofNodes := New("nodes", nodes, func(ctx context.Context, key store.Key, n *unstructured.Unstructured) (Result, error) {
 			return failing(ctx, key, n == nil)
 		}, note)
 		var stops []func() error

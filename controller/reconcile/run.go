@@ -11,8 +11,10 @@ import (
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/failure"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -384,6 +386,12 @@ func (r *run) read(ctx context.Context, c *call) (calls bool, err error) {
 	if ending.confirmed {
 		return true, nil
 	}
+	if key, err := r.placed(ctx, c.key); err != nil || key != c.key {
+		if err == nil {
+			eventqueue.Add(r.keys, key)
+		}
+		return false, err
+	}
 	gone, err := primary.of().Gone(ctx, c.key, ending.uids...)
 	if err != nil || !gone {
 		return false, err
@@ -391,6 +399,19 @@ func (r *run) read(ctx context.Context, c *call) (calls bool, err error) {
 	r.confirm(c.key)
 	c.object = primary.object(c.key) // it may have come back during the request
 	return true, nil
+}
+
+// placed returns the key as inScope does. It asks discovery first if no primary object has shown whether they have
+// namespaces. Without the permission for that, or without an answer that has the kind, the key stays.
+func (r *run) placed(ctx context.Context, key store.Key) (store.Key, error) {
+	if key.Namespace == "" || r.scope.Load() != unknownScope {
+		return key, nil
+	}
+	err := r.sources[0].of().LearnScope(ctx)
+	if err != nil && !apierrors.IsForbidden(err) && !errors.Is(err, reflector.ErrNotServed) {
+		return key, err
+	}
+	return r.inScope(key), nil
 }
 
 func (r *run) endingOf(key store.Key) ended {

@@ -29,6 +29,7 @@ func TestKeysOfPrimaryObjectsWithoutNamespaces(t *testing.T) {
 			"client with discovery":                   {exists: true},
 			"client with discovery, without an owner": {},
 			"generated client":                        {generated: true, exists: true},
+			"generated client, without an owner":      {generated: true},
 		} {
 			t.Run(mapping+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -97,13 +97,13 @@ func (f *finder) forget(resource string) {
 
 // find returns the resource of the kind, and whether this call asked the directory for it. A doubt
 // is an earlier answer that something contradicts: if the finder still remembers it, find asks again,
-// at most once in resetInterval. Until then the doubted answer stands. If the server does not answer,
+// unless it asked within rest. Until then the doubted answer stands. If the server does not answer,
 // find returns the error, and the finder keeps what it knows.
 //
 // Only one goroutine at a time asks the directory: client-go's mapper holds a lock during
 // discovery, and a goroutine that waits for that lock does not notice the end of ctx. Callers can
 // still wait for that lock if the resources of several finders share the mapper.
-func (f *finder) find(ctx context.Context, doubt found) (answer found, asked bool, err error) {
+func (f *finder) find(ctx context.Context, doubt found, rest time.Duration) (answer found, asked bool, err error) {
 	if known, _ := f.remembered(); known != (found{}) && known != doubt {
 		return known, false, nil
 	}
@@ -118,7 +118,7 @@ func (f *finder) find(ctx context.Context, doubt found) (answer found, asked boo
 		return known, false, nil
 	}
 	if known != (found{}) { // and doubted
-		if !rested(&f.renewed) {
+		if !rested(&f.renewed, rest) {
 			return known, false, nil
 		}
 		gone = known
@@ -126,7 +126,7 @@ func (f *finder) find(ctx context.Context, doubt found) (answer found, asked boo
 	answer, err = f.from.find(ctx, f.kind)
 	// Another goroutine may have renewed the directory already, so ask it first.
 	switch {
-	case err == nil && answer == gone && (known != (found{}) || rested(&f.renewed)),
+	case err == nil && answer == gone && (known != (found{}) || rested(&f.renewed, resetInterval)),
 		f.missed && errors.Is(err, protocol.ErrNotServed) && f.waits.Due(time.Now()):
 		if f.from.renew(ctx) {
 			answer, err = f.from.find(ctx, f.kind)
@@ -151,17 +151,21 @@ func (f *finder) find(ctx context.Context, doubt found) (answer found, asked boo
 // rested reports whether an answer of discovery that was last asked for at a time may be asked for
 // again, and records that it is. Otherwise the requests of all views would discover everything again
 // while they fail.
-func rested(last *time.Time) bool {
+func rested(last *time.Time, rest time.Duration) bool {
 	now := time.Now()
-	if !last.IsZero() && now.Sub(*last) < resetInterval {
+	if !last.IsZero() && now.Sub(*last) < rest {
 		return false
 	}
 	*last = now
 	return true
 }
 
-// resetInterval is the minimum time between two questions about an answer that is doubted.
-const resetInterval = 10 * time.Second
+const (
+	// resetInterval is the minimum time between two questions about an answer that is doubted.
+	resetInterval = 10 * time.Second
+	// lookupInterval is the same for a lookup: what it finds may be cleaned up.
+	lookupInterval = time.Second
+)
 
 // mapped is a directory that uses a REST mapper, which other resources may use as well.
 type mapped struct{ meta.RESTMapper }
@@ -261,16 +265,16 @@ func (l *listed) find(ctx context.Context, kind schema.GroupVersionKind) (found,
 	return found{}, errSeveralResources
 }
 
-// kindOf returns the kind of a resource, or an empty string if the list does not have the resource.
-func (l *listed) kindOf(ctx context.Context, resource schema.GroupVersionResource) (string, error) {
+// resource returns what the list says of a resource. It has no kind if the list does not have the resource.
+func (l *listed) resource(ctx context.Context, resource schema.GroupVersionResource) (metav1.APIResource, error) {
 	if err := l.ask(ctx, resource.GroupVersion().WithKind("")); err != nil {
-		return "", err
+		return metav1.APIResource{}, err
 	}
 	i := slices.IndexFunc(l.resources, func(r metav1.APIResource) bool { return r.Name == resource.Resource })
 	if i < 0 {
-		return "", nil
+		return metav1.APIResource{}, nil
 	}
-	return l.resources[i].Kind, nil
+	return l.resources[i], nil
 }
 
 // ask requests the list unless it is known. client-go's discovery client takes no context in 0.36.
@@ -406,6 +410,8 @@ type learned struct {
 	// kind, or refused a write as malformed. A definition may have been deleted and created with
 	// another kind for the same plural.
 	doubts atomic.Int32
+	// scope is the stream.Scope that a client without a finder has asked for.
+	scope atomic.Int32
 
 	mu    sync.Mutex // protects asked
 	asked time.Time  // when discovery was last asked for the kind of the resource
@@ -415,7 +421,7 @@ type learned struct {
 func (l *learned) rested() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return rested(&l.asked)
+	return rested(&l.asked, resetInterval)
 }
 
 // expect sets the expectations before the first answer. A generated type has the name of its kind.

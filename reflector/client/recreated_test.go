@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/mapper"
@@ -130,6 +131,51 @@ func TestDefinitionThatComesBackWithAnotherScopeIsWrittenTo(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A lookup that finds nothing may cause a cleanup, so an answer of some seconds ago does not decide it.
+func TestLookupFollowsTheScopeAtOnce(t *testing.T) {
+	for _, namespaced := range []bool{true, false} {
+		t.Run(fmt.Sprint("first namespaced: ", namespaced), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				c.define("Bucket", "buckets", namespaced)
+				all := c.ways()["itself"]()
+				later := named("ns", "b")
+				if namespaced {
+					later = named("", "b")
+				}
+				_, err := all.List(t.Context(), metav1.ListOptions{})
+				require.NoError(t, err)
+				<-time.After(10 * time.Second)
+				_, err = all.Create(t.Context(), later, metav1.CreateOptions{})
+				require.Error(t, err, "discovery is asked, and lags behind")
+				<-time.After(2 * time.Second)
+				c.define("Bucket", "buckets", !namespaced)
+				fresh := c.ways()["itself"]()
+				_, err = fresh.Create(t.Context(), later, metav1.CreateOptions{})
+				require.NoError(t, err)
+				<-time.After(2 * time.Second)
+				c.asked()
+				of := all.Source().(stream.Lookups)
+				_, exists, err := of.Lookup(t.Context(), store.Key{Namespace: later.Namespace, Name: "b"})
+				require.NoError(t, err)
+				assert.True(t, exists)
+
+				other := store.Key{Name: "b"}
+				if namespaced {
+					other.Namespace = "ns"
+				}
+				for range 100 {
+					_, exists, err = of.Lookup(t.Context(), other)
+					require.NoError(t, err)
+					assert.False(t, exists)
+					<-time.After(100 * time.Millisecond)
+				}
+				assert.LessOrEqual(t, c.asked(), 15, "each second")
+			})
+		})
 	}
 }
 

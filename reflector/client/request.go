@@ -54,8 +54,9 @@ func newMetaScheme() *runtime.Scheme {
 }
 
 // plural returns the resource's name in URLs for a request for one object, or else for a list or a
-// watch. An empty namespace means all namespaces, or a resource without namespaces.
-func (r *Resource[T]) plural(ctx context.Context, namespace string, oneObject bool) (string, error) {
+// watch. An empty namespace means all namespaces, or a resource without namespaces. An answer of discovery that
+// contradicts the namespace may be as old as rest.
+func (r *Resource[T]) plural(ctx context.Context, namespace string, oneObject bool, rest time.Duration) (string, error) {
 	if r.finder == nil {
 		r.relearn(ctx)
 		return r.resource, nil
@@ -69,9 +70,9 @@ func (r *Resource[T]) plural(ctx context.Context, namespace string, oneObject bo
 		}
 		return nil
 	}
-	to, asked, err := r.finder.find(ctx, found{})
+	to, asked, err := r.finder.find(ctx, found{}, rest)
 	if doubted := r.expected.learned.doubts.Swap(0) > 0; err == nil && !asked && (doubted || misfit(to) != nil) {
-		to, _, err = r.finder.find(ctx, to)
+		to, _, err = r.finder.find(ctx, to, rest)
 	}
 	if err == nil {
 		err = misfit(to)
@@ -87,9 +88,9 @@ func (r *Resource[T]) relearn(ctx context.Context) {
 	if l.doubts.Load() < 2 || r.expected.given != "" || !l.rested() {
 		return
 	}
-	kind, err := (&listed{rest: r.rest}).kindOf(ctx, r.expected.version.WithResource(r.resource))
-	if err == nil && kind != "" {
-		l.kind.Store(&kind)
+	found, err := (&listed{rest: r.rest}).resource(ctx, r.expected.version.WithResource(r.resource))
+	if err == nil && found.Kind != "" {
+		l.kind.Store(&found.Kind)
 		l.doubts.Store(0)
 	}
 }
@@ -101,6 +102,7 @@ func (r *Resource[T]) missed(resource string, err error) {
 		return
 	}
 	r.expected.learned.kind.Store(nil)
+	r.expected.learned.scope.Store(int32(stream.UnknownScope))
 	if r.finder != nil {
 		r.finder.forget(resource)
 	}
@@ -174,7 +176,7 @@ func (r *Resource[T]) accept(metadata string, media ...string) string {
 // Resource no longer asks it to drop fields from then on, and then requests JSON, which every server
 // speaks.
 func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stream.Response, error) {
-	resource, err := r.plural(ctx, r.namespace, false)
+	resource, err := r.plural(ctx, r.namespace, false, resetInterval)
 	if err != nil {
 		return nil, err
 	}

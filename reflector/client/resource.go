@@ -202,6 +202,27 @@ func (s resourceSource[T]) ListsConsistently(ctx context.Context) (bool, error) 
 
 func (s resourceSource[T]) Check() error { return s.Resource.check() }
 
+// LearnScope asks discovery for the scope unless it is known.
+func (s resourceSource[T]) LearnScope(ctx context.Context) error {
+	switch {
+	case s.scope() != stream.UnknownScope:
+		return nil
+	case s.finder != nil:
+		_, err := s.plural(ctx, "", false, resetInterval)
+		return err
+	}
+	found, err := (&listed{rest: s.rest}).resource(ctx, s.expected.version.WithResource(s.resource))
+	if err != nil || found.Kind == "" {
+		return err
+	}
+	scope := stream.ClusterScoped
+	if found.Namespaced {
+		scope = stream.Namespaced
+	}
+	s.expected.learned.scope.Store(int32(scope))
+	return nil
+}
+
 // scope returns what discovery said. It says nothing before the first request.
 func (r *Resource[T]) scope() stream.Scope {
 	if r.namespace != "" {
@@ -216,7 +237,7 @@ func (r *Resource[T]) scope() stream.Scope {
 			return stream.ClusterScoped
 		}
 	}
-	return stream.UnknownScope
+	return stream.Scope(r.expected.learned.scope.Load())
 }
 
 func (s resourceSource[T]) About() stream.About {
@@ -236,7 +257,7 @@ const acceptIdentity = mediaJSON + ";as=PartialObjectMetadata;g=" + metav1.Group
 // Lookup implements [stream.Lookups], also for another namespace than the client's.
 func (s resourceSource[T]) Lookup(ctx context.Context, key store.Key) (types.UID, bool, error) {
 	r := s.In(key.Namespace)
-	resource, namespace, err := r.place(ctx, key.Namespace)
+	resource, namespace, err := r.placed(ctx, key.Namespace, lookupInterval)
 	switch {
 	case errors.Is(err, ErrNoNamespace), errors.Is(err, ErrClusterScoped):
 		return "", false, nil // discovery says that no object of the kind has such a key
