@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -261,7 +262,9 @@ func (r *Resource[T]) encode(object T) ([]byte, error) {
 	}
 	data, err := json.Marshal(object)
 	if err != nil {
-		return nil, err
+		if data = withoutManagedFields(object); data == nil {
+			return nil, err
+		}
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -277,6 +280,27 @@ func (r *Resource[T]) encode(object T) ([]byte, error) {
 		}
 	}
 	return json.Marshal(members)
+}
+
+// withoutManagedFields returns the JSON of an object that has none because of its managed fields, or nil. Managed
+// fields that were read by protobuf need not be JSON. The server keeps its own where a request has none.
+func withoutManagedFields(object any) []byte {
+	v := reflect.ValueOf(object)
+	if _, free := object.(runtime.Unstructured); free || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	copied := reflect.New(v.Type().Elem())
+	copied.Elem().Set(v.Elem())
+	bare, ok := copied.Interface().(metav1.ObjectMetaAccessor)
+	if from, _ := object.(metav1.ObjectMetaAccessor); !ok || from.GetObjectMeta() == bare.GetObjectMeta() {
+		return nil // the metadata is behind a pointer, which the copy shares
+	}
+	bare.GetObjectMeta().SetManagedFields(nil)
+	data, err := json.Marshal(bare)
+	if err != nil {
+		return nil
+	}
+	return data
 }
 
 // kindOfObject returns the kind that an object states, if it can.
