@@ -59,6 +59,14 @@ func TestTransformMayEditWhatObjectsShare(t *testing.T) {
 			require.NoError(t, err)
 			return transformed(t, NewTyped(wrapper{from}), editing)
 		},
+		"a wrapper that hides the methods of a Resource": func(t *testing.T, server *reflectortest.Server) reader {
+			from, err := client.ForResource[*configMap](server.Config(), gvr, "")
+			require.NoError(t, err)
+			var hidden reflector.Client[*configMap, *client.ResourceList[*configMap]] = struct {
+				reflector.Client[*configMap, *client.ResourceList[*configMap]]
+			}{from}
+			return transformed(t, NewTyped(hidden), editing)
+		},
 		"a ListWatch of a Resource": func(t *testing.T, server *reflectortest.Server) reader {
 			from, err := client.ForResource[*configMap](server.Config(), gvr, "")
 			require.NoError(t, err)

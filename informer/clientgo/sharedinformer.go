@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"go.uber.org/zap/zapcore"
@@ -65,7 +67,7 @@ func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *ho
 	o := newOptions(opts)
 	// The last error handler takes effect.
 	own := append(slices.Clone(o.informer), informer.WithReflector(reflector.WithErrorHandler(h.failed)))
-	h.copies = !o.shallow && stream.SharesParts(client)
+	h.copies = !o.shallow && mayShareParts(client)
 	var objects *store.Cache[T]
 	s := newSharedIndexInformer(informer.NewFed(nil, objectKey[T], func(target feed.Target[T]) feed.Group {
 		objects = target.Cache
@@ -76,6 +78,15 @@ func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *ho
 		return !stream.CanStream(client) || errors.Is(s.informer.State().WatchListErr, stream.ErrDouble)
 	}
 	return s
+}
+
+// mayShareParts reports whether objects of a client may share parts. A wrapper of a Resource that hides its
+// methods still has its list.
+func mayShareParts[T reflector.Object, L any](of reflector.Client[T, L]) bool {
+	if _, says := of.(stream.Sharing); says {
+		return stream.SharesParts(of)
+	}
+	return reflect.TypeFor[L]() == reflect.TypeFor[*client.ResourceList[T]]()
 }
 
 // AsSharedIndexInformer shows an informer to code that wants an informer of client-go. Either the

@@ -304,7 +304,7 @@ var mutants = []mutant{{
 }, {
 	name:  "clientgo: a transform gets what other objects share",
 	file:  "informer/clientgo/sharedinformer.go",
-	text:  "h.copies = !o.shallow && stream.SharesParts(client)",
+	text:  "h.copies = !o.shallow && mayShareParts(client)",
 	with:  "h.copies = false",
 	tests: []string{"./informer/clientgo"},
 }, {
