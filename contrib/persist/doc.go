@@ -18,7 +18,9 @@
 // longer has that version, the reflector lists, and only the differences are changes. It decodes
 // each object of that list and compares it, because the file has no hashes of the server's bytes. A
 // resumed watch compares nothing: an object that the server shows differently since then, without a
-// new resource version, stays as it is in the file until the next list or change.
+// new resource version, stays as it is in the file until the next list or change. That happens if a
+// definition gets other defaults or another conversion shortly before the process ends: after an upgrade
+// of definitions, start once with reflector.WithInitialList.
 //
 // An informer of several scopes resumes each scope at its own version. A scope that is in the file,
 // but no longer in the program, stays until the program calls [Store.Drop]. Until then a program
