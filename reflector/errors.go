@@ -34,7 +34,7 @@ var (
 type ProtocolError struct {
 	// Reason is one of these words:
 	//
-	//   - NoResourceVersion: a list has no resource version although an earlier one had, or the
+	//   - NoResourceVersion: a list has no resource version although one had some minutes ago, or the
 	//     answer is no list. A proxy may have answered instead of the server. If the first list has
 	//     no version, the reflector polls instead: see [Polling].
 	//   - RepeatedPage: a page of a list names itself, or an earlier page, as the next one.

@@ -63,7 +63,7 @@ func (p *step) page(in Input) {
 	switch {
 	case p.phase == probing:
 		p.probed(in)
-	case in.Version == "" && p.position != "":
+	case in.Version == "" && p.position != "" && !p.losesVersions():
 		retry(p, NoResourceVersion)
 	case in.Next != "" && p.listing.cycle.closes(in.Next):
 		retry(p, RepeatedPage)
@@ -84,6 +84,7 @@ func (p *step) keep(in Input) {
 		p.listing.first = in.Version
 	}
 	if in.Next == "" {
+		p.lostVersions = loss{}
 		p.compare(OpList)
 		p.phase = replacing
 		p.do(Action{Do: Replace, Version: p.listing.first})

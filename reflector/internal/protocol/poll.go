@@ -13,11 +13,34 @@ import (
 // each of its events only brings the next list forward.
 //
 // A list without a version that follows one with a version is refused, and the store keeps its
-// content: it is more likely the answer of something in front of the server.
+// content: it is more likely the answer of something in front of the server. But an extension server may
+// have been replaced by one without versions. So after lossAfter of such lists, the store takes the next one.
 
 // PollInterval is the longest pause between two lists without a resource version. client-go lists
 // every 30 to 60 seconds where the server does not serve the watch.
 const PollInterval = 30 * time.Second
+
+// loss counts lists without a version that follow one with a version.
+type loss struct {
+	began time.Time
+	lists int
+}
+
+const (
+	// lossAfter is how long lists have had no version before the reflector believes that the server has none.
+	lossAfter = 15 * time.Minute
+	// lossLists is the least number of such lists, since there may be hours between two.
+	lossLists = 5
+)
+
+// losesVersions records a list without a version, and reports whether to believe it.
+func (p *step) losesVersions() bool {
+	if p.lostVersions.lists == 0 {
+		p.lostVersions.began = p.now
+	}
+	p.lostVersions.lists++
+	return p.lostVersions.lists > lossLists && p.now.Sub(p.lostVersions.began) >= lossAfter
+}
 
 // Polling reports whether the last list had no resource version, so that the reflector polls.
 func (p State) Polling() bool { return p.versionless }

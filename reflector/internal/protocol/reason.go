@@ -14,7 +14,7 @@ type Reason string
 
 // The reasons.
 const (
-	// NoResourceVersion means that a list has no resource version although an earlier one had, that
+	// NoResourceVersion means that a list has no resource version although one had some minutes ago, that
 	// a watch-list has none, or that the answer is no list.
 	NoResourceVersion Reason = "NoResourceVersion"
 	// RepeatedPage means that a continue token repeats.

@@ -38,6 +38,8 @@ type State struct {
 	// versionless is true if the last list had no resource version: see poll.go. position is then
 	// empty.
 	versionless bool
+	// lostVersions are the lists without a version since the last one with a version.
+	lostVersions loss
 	// pollAt is the time of the next list while versionless.
 	pollAt time.Time
 	// triggered is true while a watch is open whose events only trigger lists. triggersAt is the
