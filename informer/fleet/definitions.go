@@ -138,6 +138,10 @@ type definitions struct {
 // it tries whether it may by now.
 const pollPause = time.Minute
 
+// maxObeyed is how many answers of discovery with a Retry-After cause only that pause: a server that starts asks
+// for a second.
+const maxObeyed = 10
+
 var (
 	crdResource     = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	serviceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
@@ -210,9 +214,10 @@ func (d *definitions) run(ctx context.Context) {
 	d.outdated = true
 }
 
-// followOne runs an informer of definitions. If the program may not list or watch them, it tries again
-// every minute: permissions come and go.
+// followOne runs an informer of definitions. If the program may not list or watch them, it tries again, soon at
+// first, because kube-apiserver also refuses while it starts, and then every minute: permissions come and go.
 func followOne[T any](ctx context.Context, d *definitions, one *informer.Informer[T]) {
+	pause := firstPause
 	for ctx.Err() == nil {
 		ended := make(chan error, 1)
 		go func() { ended <- one.Run(ctx) }()
@@ -223,6 +228,7 @@ func followOne[T any](ctx context.Context, d *definitions, one *informer.Informe
 				synced = nil
 				if state.Phase == reflector.Watching || state.Phase == reflector.Polling {
 					d.setFollowErr(one.Name(), nil)
+					pause = firstPause
 				}
 			}
 			select {
@@ -236,7 +242,8 @@ func followOne[T any](ctx context.Context, d *definitions, one *informer.Informe
 			return
 		}
 		d.setFollowErr(one.Name(), cmp.Or(err, errEnded))
-		timer := time.NewTimer(pollPause)
+		timer := time.NewTimer(pause)
+		pause = min(2*pause, pollPause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

@@ -12,6 +12,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"go.uber.org/zap"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -32,7 +33,7 @@ type discoveredResource struct {
 func (d *definitions) discoverWhenNeeded(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	pause := firstPause
+	pause, obeyed := firstPause, 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -52,20 +53,26 @@ func (d *definitions) discoverWhenNeeded(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		wait := pause
+		if asked, _ := apierrors.SuggestsClientDelay(err); asked > 0 && obeyed < maxObeyed {
+			wait = min(time.Duration(asked)*time.Second, pollPause)
+			obeyed++
+		} else {
+			pause = min(2*pause, pollPause)
+		}
 		if err != nil {
-			d.logger.Warn("discovery failed, and is tried again", zap.Duration("in", pause), zap.Error(err))
+			d.logger.Warn("discovery failed, and is tried again", zap.Duration("in", wait), zap.Error(err))
 		}
 		again := !d.follows() && err == nil
 		switch {
 		case err != nil || d.lacks():
-			d.postpone(pause, true)
-			pause = min(2*pause, pollPause)
+			d.postpone(wait, true)
 		case again:
 			d.postpone(pollPause, false)
-			pause = firstPause
+			pause, obeyed = firstPause, 0
 		default:
 			d.postpone(firstPause, false)
-			pause = firstPause
+			pause, obeyed = firstPause, 0
 		}
 		d.recheckAll()
 		d.requestDiscovery() // to set the timer for the next one

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -162,6 +163,37 @@ func TestHostileAnswerOfDiscoveryCostsLittle(t *testing.T) {
 		})
 	}
 }
+
+// A server that starts says when to ask again.
+func TestDiscoveryWaitsAsLongAsTheServerAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		began := time.Now()
+		starting := func(next http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path != "/apis" || time.Since(began) > 8*time.Second {
+					return next.RoundTrip(r)
+				}
+				asked.Add(1)
+				status := apierrors.NewTooManyRequests("storage is (re)initializing", 1).Status()
+				body, err := json.Marshal(status)
+				return &http.Response{
+					StatusCode: http.StatusTooManyRequests, Request: r, Body: io.NopCloser(bytes.NewReader(body)),
+					Header: http.Header{"Content-Type": {"application/json"}, "Retry-After": {"1"}},
+				}, err
+			})
+		}
+		w := newWorldOf(t, reflectortest.Start(t), starting)
+		owner, _ := w.want(podKind)
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		assert.Less(t, time.Since(began), 11*time.Second)
+		assert.LessOrEqual(t, asked.Load(), int32(10))
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A server names the kinds of an aggregated API some time after it says that the API works.
 func TestDiscoveryThatLagsBehindAnAPIService(t *testing.T) {

@@ -460,6 +460,25 @@ func TestPermissionMayEnd(t *testing.T) {
 	})
 }
 
+// kube-apiserver refuses while it starts, so the first refusals say little.
+func TestRefusalOfAStartingServerDelaysNoDefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
+		for _, code := range []int{401, 403} {
+			for _, verb := range []string{"list", "watch"} {
+				server.Inject(reflectortest.Answer(code).On(verb, "customresourcedefinitions").Times(1))
+			}
+		}
+		w := newWorldOf(t, server)
+		owner, _ := w.want(widget)
+		<-time.After(10 * time.Second)
+		w.define("Namespaced", "v1")
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		require.NoError(t, owner.WaitForSync(ctx))
+	})
+}
+
 // The definition changes, and then the permission comes back. Both are events of definitions that discovery names.
 func TestKindIsServedWhileDefinitionsCanOnlyBeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
