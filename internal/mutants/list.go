@@ -142,9 +142,45 @@ var mutants = []mutant{{
 }, {
 	name:  "reconcile: a key does not wait on for a cache that is behind",
 	file:  "controller/reconcile/written.go",
-	text:  "case late && limit < maxBehind && provesBehind(err):",
+	text:  "case late && limit < maxBehind && (provesBehind(err) || r.notCaughtUp(err)):",
 	with:  "case false && late && limit < maxBehind && provesBehind(err):",
 	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: a scope without a list does not count as behind",
+	file:  "controller/reconcile/written.go",
+	text:  "!listed && !rejects",
+	with:  "listed && !rejects",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: a cache that shows no deletion is not asked whether it is current",
+	file:  "controller/reconcile/written.go",
+	text:  "(provesBehind(err) || r.notCaughtUp(err))",
+	with:  "provesBehind(err)",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "client: a lookup trusts discovery as long as a write does",
+	file:  "reflector/client/discovery.go",
+	text:  "lookupInterval = time.Second",
+	with:  "lookupInterval = resetInterval",
+	tests: []string{"./reflector/client"},
+}, {
+	name:  "fleet: discovery does not obey a Retry-After",
+	file:  "informer/fleet/discovery.go",
+	text:  "asked > 0 && obeyed < maxObeyed",
+	with:  "false",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: a refusal of a starting server stops definitions for a minute",
+	file:  "informer/fleet/definitions.go",
+	text:  "timer := time.NewTimer(pause)",
+	with:  "timer := time.NewTimer(pollPause)",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "eventqueue: of joined errors only the first is asked for its delay",
+	file:  "eventqueue/order.go",
+	text:  "for _, cause := range e.Unwrap() {",
+	with:  "for _, cause := range e.Unwrap()[:0] {",
+	tests: []string{"./eventqueue"},
 }, {
 	name:  "reconcile: a key of the first events keeps its namespace",
 	file:  "controller/reconcile/run.go",
@@ -844,7 +880,7 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: a first list without a version is refused",
 	file:  "reflector/internal/protocol/list.go",
-	text:  "case in.Version == \"\" && p.position != \"\":",
+	text:  "case in.Version == \"\" && p.position != \"\" && !p.losesVersions():",
 	with:  "case in.Version == \"\":",
 	tests: []string{"./reflector", "./reflector/internal/protocol"},
 }, {
@@ -928,8 +964,8 @@ var mutants = []mutant{{
 }, {
 	name:  "reflector: a double that answers a watch-list like a watch is waited for",
 	file:  "reflector/adapter.go",
-	text:  "&& !open.streams(ctx) {",
-	with:  "&& !open.streams(ctx) && false {",
+	text:  "watchList && !open.streams(ctx) ||",
+	with:  "watchList && !open.streams(ctx) && false ||",
 	tests: []string{"./reflector"},
 }, {
 	name:  "reflector: the first events of a double are dropped",
