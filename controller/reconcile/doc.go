@@ -42,7 +42,8 @@
 //     error of [eventqueue.Permanent] is not retried. Other keys are not delayed.
 //   - reconcile-R4: If a call has reported a write with [RecordWrite] or [RecordDelete], the
 //     reconciler does not reconcile the key on a cache without that write. It waits for the cache
-//     for an hour if the cache certainly lacks the write, and otherwise at most as long as [WithReadYourWritesTimeout] says. Then it reconciles the key again. This also
+//     for an hour if the cache certainly lacks the write, and otherwise at most as long as
+//     [WithReadYourWritesTimeout] says. Then it reconciles the key on the cache as it is. This also
 //     holds for the next Run of the same reconciler.
 //   - reconcile-R5: Keys with live events, and keys that a [Result] asked for, go before keys with
 //     only initial additions, except for one key in eight. A failed key keeps its

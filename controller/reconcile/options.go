@@ -100,9 +100,9 @@ func WithTimeout(d time.Duration) Option {
 //
 // The key waits longer, up to an hour, while a cache certainly lacks the write: its resource version is
 // below that of the write, it has had no list yet, or it shows no deletion and has not caught up with the
-// server, which the reconciler then asks. A call on that cache might repeat the write: with generateName, that makes a second object,
-// and a function that deletes what is too much deletes one more. The logger says why the key waits, after the timeout and
-// then after twice the time.
+// server, which the reconciler then asks. A call on that cache might repeat the write: with generateName,
+// that makes a second object, and a function that deletes what is too much deletes one more. The logger says
+// why the key waits, after the timeout and then after twice the time.
 //
 // With 0 or less the key does not wait. Use that if calls write to another cluster than the one that
 // the informers watch, because versions of different clusters cannot be compared.

@@ -355,8 +355,8 @@ func (r *run) notCaughtUp(err error) bool {
 }
 
 // provesBehind reports whether the error of a wait proves that the cache lacks the write: it was at
-// an earlier version, or had no list at all. An object that the cache rejected proves nothing, because it holds the version
-// back.
+// an earlier version, or had no list at all. An object that the cache rejected proves nothing, because it
+// holds the version back.
 func provesBehind(err error) bool {
 	if errors.Is(err, errBehind) {
 		return true

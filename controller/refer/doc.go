@@ -52,8 +52,9 @@
 // # Limits
 //
 // The informers of references are no sources of the reconciler. So Run does not wait for them before its
-// first call, and does not let them catch up at the beginning of a term (reconcile-R10), a write of an object that is read by Get is not waited for (see [reconcile.RecordWrite]), and
-// [reconcile.IgnoreOwnWrites] does not ignore its event, although that event does not shorten a back-off. A
+// first call, and does not let them catch up at the beginning of a term (reconcile-R10). A write of an object
+// that is read by Get is not waited for (see [reconcile.RecordWrite]), and [reconcile.IgnoreOwnWrites] does not
+// ignore its event, although that event does not shorten a back-off. A
 // function that creates what it refers to therefore gives it a name, so that the API server refuses a second
 // one. For kinds that are known when the program is compiled, use [reconcile.Watch] or [reconcile.Owns], which
 // do all of that.
