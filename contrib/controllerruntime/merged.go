@@ -25,9 +25,10 @@ import (
 // byreference decides from all of them after each commit.
 type merged struct {
 	metas    *source
-	place    place                                         // set before Run, as are the next two
+	place    place                                         // set before Run, as are the next three
 	newOwned func(labels.Selector) *sharedInformer         // of a selector
 	read     func(*store.View[client.Object]) (end func()) // lets Get read the objects of a source
+	report   func(context.Context, error)                  // called without mu, because it may ask for the version
 
 	// mu is held while the cache is written. The writers of the sources take it inside their locks.
 	mu      sync.Mutex
@@ -36,10 +37,13 @@ type merged struct {
 	running *running // nil unless Run runs
 	into    store.Store[client.Object]
 	shown   *store.View[client.Object] // reads into
-	report  func(context.Context, error)
-	failed  map[store.Key]bool // the cache rejected what is to be shown
-	refused bool               // the versions cannot be compared
-	filled  chan struct{}      // closed once the cache has the first objects
+	failed  map[store.Key]bool         // the cache rejected what is to be shown
+	filled  chan struct{}              // closed once the cache has the first objects
+	// refused has the watches whose versions cannot be compared, until their next list. Nothing is shown
+	// meanwhile.
+	refused  map[*byreference.Watch]bool
+	restored bool    // a restore of the server was noticed meanwhile
+	failures []error // to report
 
 	// whole has the objects that are shown whole. It is written with into. An index of into could not
 	// tell them: an object that has no more than metadata does not change there when it becomes whole.
@@ -78,7 +82,8 @@ type labelled struct {
 // newMerged returns a merged without owned objects.
 func newMerged() *merged {
 	return &merged{
-		engine: byreference.New(), failed: map[store.Key]bool{}, filled: make(chan struct{}), whole: store.New(store.ObjectKey[client.Object]),
+		engine: byreference.New(), failed: map[store.Key]bool{}, refused: map[*byreference.Watch]bool{},
+		filled: make(chan struct{}), whole: store.New(store.ObjectKey[client.Object]),
 	}
 }
 
@@ -125,18 +130,28 @@ func (m *merged) drop(p *source) {
 	p.unfollow()
 	p.unread()
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.unlock()
 	m.engine.Remove(p.watch)
-	if !m.isFilled() {
-		m.fill()
-		return
+	delete(m.refused, p.watch)
+	m.refresh(p.View)
+}
+
+// unlock releases mu, and reports the failures.
+func (m *merged) unlock() {
+	failures, ctx := m.failures, context.Background()
+	if m.running != nil {
+		ctx = m.running.ctx
 	}
-	m.showAll(false, p.View)
+	m.failures = nil
+	m.mu.Unlock()
+	for _, err := range failures {
+		m.report(ctx, err)
+	}
 }
 
 // feed is for [informer.NewFed].
 func (m *merged) feed(target feed.Target[client.Object]) feed.Group {
-	m.into, m.report = target.Into, target.Report
+	m.into = target.Into
 	return feed.New(m)
 }
 
@@ -208,18 +223,23 @@ func (p *source) Start(*store.Snapshot[client.Object]) {}
 func (p *source) Commit(commit *store.Commit[client.Object]) {
 	m := p.of
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.unlock()
 	again, err := m.engine.Observe(p.watch, byreference.NewsOf(commit, p.View))
-	switch {
-	case err != nil:
-		m.refused = true
-		m.failure(err)
-	case m.refused:
-	case !m.isFilled():
-		m.fill()
-	case again.Restored:
-		m.showAll(true, p.View)
-	default:
+	if err != nil {
+		if !m.refused[p.watch] {
+			m.refused[p.watch] = true
+			m.failure(err)
+		}
+		return
+	}
+	ended := m.refused[p.watch] && commit.Origin == store.List
+	if ended {
+		delete(m.refused, p.watch)
+	}
+	m.restored = m.restored || again.Restored
+	if ended || m.restored || !m.isFilled() || len(m.refused) > 0 {
+		m.refresh(p.View)
+	} else {
 		for i := range commit.Changes {
 			m.show(commit.Changes[i].Key, &commit.Changes[i], false)
 		}
@@ -232,8 +252,30 @@ func (p *source) Commit(commit *store.Commit[client.Object]) {
 			}
 		}
 	}
-	if !m.refused && m.isFilled() && p.watch.Synced() {
+	if len(m.refused) == 0 && m.isFilled() && p.watch.Synced() {
 		p.shown.Store(true)
+	}
+}
+
+// refresh decides all keys again, unless versions cannot be compared. other is a view with keys that the
+// sources may lack.
+func (m *merged) refresh(other *store.View[client.Object]) {
+	switch {
+	case len(m.refused) > 0:
+		return
+	case !m.isFilled():
+		m.fill()
+		m.restored = false // nothing was shown before
+		return
+	}
+	for key := range m.keys(other) {
+		m.show(key, nil, m.restored)
+	}
+	m.restored = false
+	for _, p := range m.owned {
+		if p.watch.Synced() {
+			p.shown.Store(true)
+		}
 	}
 }
 
@@ -269,7 +311,7 @@ func (m *merged) decide(key store.Key, lost bool) (byreference.Action, client.Ob
 
 // fill shows the first objects, once all caches have them.
 func (m *merged) fill() {
-	if m.refused || !m.metas.watch.Synced() || slices.ContainsFunc(m.owned, func(p *source) bool { return !p.watch.Synced() }) {
+	if !m.metas.watch.Synced() || slices.ContainsFunc(m.owned, func(p *source) bool { return !p.watch.Synced() }) {
 		return
 	}
 	var first []client.Object
@@ -305,12 +347,6 @@ func (m *merged) keys(others ...*store.View[client.Object]) map[store.Key]bool {
 		}
 	}
 	return all
-}
-
-func (m *merged) showAll(lost bool, other *store.View[client.Object]) {
-	for key := range m.keys(other) {
-		m.show(key, nil, lost)
-	}
 }
 
 // show writes what there is to show under a key. change is the change that was committed, if there
@@ -350,6 +386,6 @@ func (m *merged) wrote(key store.Key, err error) bool {
 
 func (m *merged) failure(err error) {
 	if err != nil {
-		m.report(context.Background(), err)
+		m.failures = append(m.failures, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -335,4 +336,114 @@ func TestRejectedFirstObjectIsShownAfterTheNextList(t *testing.T) {
 			assert.Equal(t, 1, m.whole.Len())
 		})
 	}
+}
+
+// mergedOf returns a merged over two caches that a test writes, and what it shows.
+func mergedOf(report func(context.Context, error)) (m *merged, metas, owned, shown *store.Cache[client.Object]) {
+	metas, owned, shown = store.New(store.ObjectKey[client.Object]), store.New(store.ObjectKey[client.Object]), store.New(store.ObjectKey[client.Object])
+	m = newMerged()
+	m.into, m.shown, m.report = shown, &shown.View, report
+	m.read = func(*store.View[client.Object]) func() { return func() {} }
+	m.follow(&metas.View, nil)
+	m.addSource(&source{View: &owned.View, selector: mine})
+	return m, metas, owned, shown
+}
+
+// at returns a secret at a version, and its metadata.
+func at(name, app, version string) (whole, meta client.Object) {
+	object := secret("ns", name, app, version)
+	object.UID, object.ResourceVersion = types.UID(name), version
+	return object, &corev1.Secret{ObjectMeta: object.ObjectMeta}
+}
+
+// Versions that cannot be compared hold back what the cache shows only until the next list of the watch.
+func TestNextListEndsVersionsThatCannotBeCompared(t *testing.T) {
+	t.Run("before the first objects are shown", func(t *testing.T) {
+		var failures []error
+		m, metas, owned, shown := mergedOf(func(_ context.Context, err error) { failures = append(failures, err) })
+		whole, meta := at("a", "mine", "5")
+		require.NoError(t, metas.Replace([]client.Object{meta}, ""))
+		require.NoError(t, metas.Replace([]client.Object{meta}, ""))
+		require.NoError(t, owned.Replace([]client.Object{whole}, "9"))
+		assert.False(t, m.isFilled())
+		require.Len(t, failures, 1, "it is one state, reported once")
+		require.ErrorIs(t, failures[0], byreference.ErrVersions)
+		require.NoError(t, metas.Replace([]client.Object{meta}, "9"))
+		assert.True(t, m.isFilled())
+		assert.Equal(t, 1, shown.Len())
+	})
+	t.Run("later", func(t *testing.T) {
+		failures := 0
+		m, metas, owned, shown := mergedOf(func(context.Context, error) { failures++ })
+		whole, meta := at("a", "mine", "5")
+		require.NoError(t, metas.Replace([]client.Object{meta}, "9"))
+		require.NoError(t, owned.Replace([]client.Object{whole}, "9"))
+		require.True(t, m.isFilled())
+		_, other := at("b", "theirs", "v7")
+		require.NoError(t, metas.Update(other))
+		assert.Equal(t, 1, failures)
+		late := labels.SelectorFromSet(labels.Set{"app": "late"})
+		lateCache := store.New(store.ObjectKey[client.Object])
+		p := m.addSource(&source{View: &lateCache.View, selector: late})
+		lateWhole, lateMeta := at("c", "late", "10")
+		require.NoError(t, lateCache.Replace([]client.Object{lateWhole}, "10"))
+		_, other = at("b", "theirs", "11")
+		newWhole, newMeta := at("a", "mine", "12")
+		require.NoError(t, owned.Update(newWhole))
+		assert.Equal(t, 1, shown.Len(), "nothing is shown meanwhile")
+		assert.False(t, p.shown.Load())
+		require.NoError(t, metas.Replace([]client.Object{newMeta, other, lateMeta}, "13"))
+		assert.Equal(t, 3, shown.Len())
+		assert.Equal(t, 2, m.whole.Len())
+		assert.True(t, p.shown.Load(), "its objects are listed")
+		now, _ := shown.Get(store.Key{Namespace: "ns", Name: "a"})
+		assert.Equal(t, "12", now.GetResourceVersion())
+		require.NoError(t, metas.Update(other))
+		assert.Equal(t, 1, failures)
+	})
+	t.Run("of a watch that is dropped", func(t *testing.T) {
+		failures := 0
+		m, metas, owned, shown := mergedOf(func(context.Context, error) { failures++ })
+		whole, meta := at("a", "mine", "5")
+		require.NoError(t, owned.Replace([]client.Object{whole}, "v7"))
+		require.NoError(t, metas.Replace([]client.Object{meta}, "9"))
+		assert.False(t, m.isFilled())
+		assert.Equal(t, 1, failures)
+		dropped := m.owned[0]
+		dropped.unread = func() {}
+		m.drop(dropped)
+		assert.True(t, m.isFilled())
+		assert.Equal(t, 1, shown.Len())
+	})
+	t.Run("while the server is restored", func(t *testing.T) {
+		_, metas, owned, shown := mergedOf(func(context.Context, error) {})
+		whole, meta := at("a", "mine", "50")
+		require.NoError(t, metas.Replace([]client.Object{meta}, "50"))
+		require.NoError(t, owned.Replace([]client.Object{whole}, "50"))
+		_, text := at("b", "theirs", "v7")
+		require.NoError(t, metas.Update(text))
+		require.NoError(t, owned.Replace(nil, "9")) // the restore
+		_, meta = at("a", "theirs", "8")
+		require.NoError(t, metas.Replace([]client.Object{meta}, "9"))
+		now, _ := shown.Get(store.Key{Namespace: "ns", Name: "a"})
+		assert.Equal(t, "8", now.GetResourceVersion())
+		assert.Equal(t, 1, shown.Len())
+	})
+}
+
+// A hook may read the version, which takes the lock of what is reported.
+func TestFailuresAreReportedOutsideTheLock(t *testing.T) {
+	var m *merged
+	var metas, owned *store.Cache[client.Object]
+	failures := 0
+	m, metas, owned, _ = mergedOf(func(context.Context, error) {
+		failures++
+		_ = m.version()
+	})
+	_, err := store.AddIndex(m.whole, "bad", func(client.Object) []string { panic("rejected") })
+	require.NoError(t, err)
+	whole, meta := at("a", "mine", "5")
+	require.NoError(t, metas.Replace([]client.Object{meta}, "9"))
+	require.NoError(t, owned.Replace([]client.Object{whole}, "9"))
+	assert.Equal(t, 1, failures)
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,13 +119,22 @@ func (k *kinds) newReferenceInformer(t target, reference Reference) (*referenceI
 		return i.prepared(owned.informer(from, stating(t.kind)))
 	}
 	shown := informer.NewFed(nil, store.ObjectKey[client.Object], i.merged.feed, informer.WithName(t.name(t.example)))
-	i.merged.shown = shown.Cache()
+	i.merged.shown, i.merged.report = shown.Cache(), i.report
 	i.merged.follow(metas, i.metas)
 	if _, some := reference.Owned.Requirements(); some {
 		i.merged.add(reference.Owned)
 	}
 	i.SharedIndexInformer = clientgo.AsSharedIndexInformer(shown, clientgo.WithResync(t.resync))
 	return i, nil
+}
+
+// report sends a failure to where the failures of other caches go.
+func (i *referenceInformer) report(ctx context.Context, err error) {
+	message := "Object was not stored"
+	if errors.Is(err, ondemand.ErrVersions) {
+		message = "Handlers and lists get no change until the next list of the server"
+	}
+	utilruntime.HandleErrorWithContext(ctx, err, message, "reflector", i.Informer().Name())
 }
 
 // prepared gives an informer of owned objects the functions that this one has.

@@ -11,10 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/informer/ondemand"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -427,4 +430,35 @@ func TestVersionOfACacheByReferenceNeverGoesBack(t *testing.T) {
 		}
 		assert.True(t, ok, "the version went on")
 	})
+}
+
+// What a cache by reference cannot show goes where the failures of other caches go.
+func TestFailuresByReferenceAreReported(t *testing.T) {
+	handlers := utilruntime.ErrorHandlers
+	defer func() { utilruntime.ErrorHandlers = handlers }()
+	failures := make(chan error, 10)
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(ctx context.Context, err error, _ string, _ ...any) {
+		_, noLogger := logr.FromContext(ctx) // controller-runtime passes one to the informer
+		failures <- errors.Join(err, noLogger)
+	}}
+	server := secretServer(t)
+	c, err := byReference(Reference{Owned: mine}).NewCache(server.Config(), cache.Options{Mapper: mapper()})
+	require.NoError(t, err)
+	require.NoError(t, c.IndexField(t.Context(), &corev1.Secret{}, "bad", func(object client.Object) []string {
+		if object.GetNamespace() == "b" {
+			panic("no such field")
+		}
+		return nil
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Start(ctx) }()
+	failure := <-failures
+	var rejected *store.RejectedError
+	require.ErrorAs(t, failure, &rejected)
+	assert.ErrorContains(t, failure, "no such field")
+	assert.NotContains(t, failure.Error(), "logr", "the context has the logger")
+	assert.Equal(t, store.Key{Namespace: "b", Name: "owned"}, rejected.Rejections[0].Key)
+	cancel()
+	assert.NoError(t, <-ended)
 }
