@@ -45,9 +45,9 @@
 //   - clientgo-C2: A deletion whose last state is not known is a cache.DeletedFinalStateUnknown, by
 //     value, with an object in it.
 //   - clientgo-C3: HasSynced of the informer means that the first list has filled the cache.
-//     HasSynced of a registration means that its handler got every object of that list, or every
-//     object that the cache held when the handler was added. A panic of the handler does not delay
-//     it.
+//     HasSynced of a registration means the same, and that its handler got every object of that list,
+//     or every object that the cache held when the handler was added. A panic of the handler does not
+//     delay it.
 //   - clientgo-C4: After RemoveEventHandler no call begins, except for an event that is being
 //     handed over at that moment. cache.ShutDownEventHandler returns when the last call has ended.
 //   - clientgo-C5: Run returns after the last call of a handler.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,9 +23,11 @@ import (
 // registration is a registered event handler.
 type registration struct {
 	// of is the handler's informer.
-	of           any // a *SharedIndexInformer of some type
+	of           any             // a *SharedIndexInformer of some type
+	filled       <-chan struct{} // the Synced channel of the informer
 	subscription subscription
 	name         string
+	both         func() <-chan struct{} // is closed after filled and Synced of the subscription
 }
 
 // subscription is an informer.Subscription of any type.
@@ -35,12 +38,46 @@ type subscription interface {
 	Close()
 }
 
-// HasSynced reports whether the handler got every object of the first list, or every object that
-// the cache held when the handler was added. It stays false for a handler that was removed before.
-func (r *registration) HasSynced() bool { return cache.IsDone(r.HasSyncedChecker()) }
+// HasSynced reports whether the informer has synced, and the handler got every object of the first list,
+// or every object that the cache held when the handler was added. It stays false for a handler that was
+// removed before.
+func (r *registration) HasSynced() bool {
+	return lifecycle.IsClosed(r.filled) && lifecycle.IsClosed(r.subscription.Synced())
+}
 
-func (r *registration) HasSyncedChecker() cache.DoneChecker {
-	return synced{r.name, r.subscription.Synced()}
+func (r *registration) HasSyncedChecker() cache.DoneChecker { return handled{r} }
+
+// handled is the DoneChecker of a registration.
+type handled struct{ *registration }
+
+func (h handled) Name() string { return h.name }
+
+func (h handled) Done() <-chan struct{} {
+	if own := h.subscription.Synced(); lifecycle.IsClosed(h.filled) {
+		return own
+	} else if lifecycle.IsClosed(own) {
+		return h.filled
+	}
+	return h.both()
+}
+
+// wait returns a channel that is closed when the registration is synced. The goroutine ends with the
+// subscription, because a removed handler is never synced.
+func (r *registration) wait() <-chan struct{} {
+	both := make(chan struct{})
+	go func() {
+		for _, one := range [...]<-chan struct{}{r.filled, r.subscription.Synced()} {
+			select {
+			case <-one:
+			case <-r.subscription.Done():
+				if !lifecycle.IsClosed(one) {
+					return
+				}
+			}
+		}
+		close(both)
+	}()
+	return both
 }
 
 // ShutdownChan is the channel that cache.ShutDownEventHandler waits for.
@@ -73,7 +110,8 @@ func (s *SharedIndexInformer[T]) AddEventHandlerWithOptions(handler cache.Resour
 		return nil, fmt.Errorf("handler %T was not added to shared informer because %w", handler, ErrStopped)
 	}
 	sub := s.informer.Handle(caller[T]{handler, options}, opts...)
-	r := &registration{of: s, subscription: sub, name: fmt.Sprintf("informer %s, handler %s (%T)", s.informer.Name(), sub.Name(), handler)}
+	r := &registration{of: s, filled: s.informer.Synced(), subscription: sub, name: fmt.Sprintf("informer %s, handler %s (%T)", s.informer.Name(), sub.Name(), handler)}
+	r.both = sync.OnceValue(r.wait)
 	s.registrations = append(s.registrations, r)
 	return r, nil
 }

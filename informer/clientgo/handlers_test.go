@@ -9,6 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -165,6 +166,42 @@ func TestRegistrationIsSyncedWhenItsHandlerHasBeenTold(t *testing.T) {
 		assert.True(t, first.HasSynced())
 		assert.True(t, late.HasSynced())
 		assert.Equal(t, []string{"initial a", "initial a"}, slow.read())
+	})
+}
+
+// blocking is a follower that holds up the first commit.
+type blocking chan struct{}
+
+func (blocking) Start(*store.Snapshot[*configMap])  {}
+func (b blocking) Commit(*store.Commit[*configMap]) { <-b }
+
+// Code that waits for a handler reads the cache next, and may ask the informer first.
+func TestRegistrationIsNotSyncedBeforeItsInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewTyped(configMaps(t, reflectortest.Start(t)))
+		handle, err := s.AddEventHandler(&diary{})
+		require.NoError(t, err)
+		removed, err := s.AddEventHandler(&diary{})
+		require.NoError(t, err)
+		early, ofRemoved := handle.HasSyncedChecker().Done(), removed.HasSyncedChecker().Done()
+		require.NoError(t, s.RemoveEventHandler(removed))
+		hold := make(blocking)
+		s.Informer().Follow(hold)
+		run(t, s)
+		synctest.Wait()
+		require.False(t, s.HasSynced(), "the first list is being committed")
+		assert.False(t, handle.HasSynced())
+		assert.False(t, done(early))
+		assert.False(t, done(handle.HasSyncedChecker().Done()))
+
+		close(hold)
+		synctest.Wait()
+		assert.True(t, s.HasSynced())
+		assert.True(t, handle.HasSynced())
+		assert.True(t, done(early))
+		assert.True(t, done(handle.HasSyncedChecker().Done()))
+		assert.False(t, removed.HasSynced())
+		assert.False(t, done(ofRemoved))
 	})
 }
 
