@@ -101,7 +101,7 @@ func NewFeed[T any](from cache.SharedInformer, to store.Store[T], report func(co
 }
 
 // Run fills the store until ctx ends, and then returns nil. It writes nothing after that. It
-// returns these errors: one that wraps [ErrStopped] when the shared informer ends first, one if the
+// returns these errors: one that wraps [ErrStopped] when the shared informer ends first, or has ended, one if the
 // store fails to take the first objects, [ErrNoSharedInformer] or [reflector.ErrNoStore] if one of
 // them is nil, and [reflector.ErrRunning] if it is already running. It may be called again.
 func (f *Feed[T]) Run(ctx context.Context) error {
@@ -116,7 +116,10 @@ func (f *Feed[T]) Run(ctx context.Context) error {
 	}
 	defer f.stop()
 	handle, err := f.from.AddEventHandlerWithResyncPeriod(handler[T]{f, r}, 0)
-	if err != nil {
+	switch {
+	case err != nil && (ctx.Err() != nil || f.from.IsStopped()):
+		return f.ended(ctx) // the error of client-go wraps none
+	case err != nil:
 		return fmt.Errorf("add a handler to the shared informer: %w", err)
 	}
 	// It fails for a registration that is not the shared informer's own.

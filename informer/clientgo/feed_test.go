@@ -142,7 +142,10 @@ func TestFeedEndsWithTheSharedInformer(t *testing.T) {
 		synctest.Wait()
 		stop()
 		assert.ErrorIs(t, <-result, ErrStopped)
-		assert.Error(t, i.Run(t.Context()), "a handler cannot be added any more")
+		assert.ErrorIs(t, i.Run(t.Context()), ErrStopped, "a handler cannot be added any more")
+		ended, end := context.WithCancel(t.Context())
+		end()
+		assert.NoError(t, i.Run(ended), "the program ends")
 	})
 }
 
