@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -385,15 +386,27 @@ func TestInformersAreRemoved(t *testing.T) {
 }
 
 func TestContentTypeOfTheConfig(t *testing.T) {
-	server := newServer(t)
-	config := server.Config()
-	config.ContentType = runtime.ContentTypeJSON
-	c := started(t, config, cache.Options{})
-	var pods corev1.PodList
-	require.NoError(t, c.List(t.Context(), &pods))
-	require.NotEmpty(t, server.Requests())
-	for _, r := range server.Requests() {
-		assert.NotContains(t, r.Header.Get("Accept"), "protobuf")
+	for name, test := range map[string]struct {
+		contentType, accepted string
+		protobuf              bool
+	}{
+		"JSON":                    {contentType: runtime.ContentTypeJSON},
+		"JSON is accepted":        {accepted: runtime.ContentTypeJSON},
+		"JSON, protobuf accepted": {runtime.ContentTypeJSON, runtime.ContentTypeProtobuf, true},
+		"protobuf":                {contentType: runtime.ContentTypeProtobuf, protobuf: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newServer(t)
+			config := server.Config()
+			config.ContentType, config.AcceptContentTypes = test.contentType, test.accepted
+			c := started(t, config, cache.Options{})
+			var pods corev1.PodList
+			require.NoError(t, c.List(t.Context(), &pods))
+			require.NotEmpty(t, server.Requests())
+			for _, r := range server.Requests() {
+				assert.Equal(t, test.protobuf, strings.Contains(r.Header.Get("Accept"), runtime.ContentTypeProtobuf), "%s", r.Header)
+			}
+		})
 	}
 }
 

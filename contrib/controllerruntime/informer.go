@@ -1,6 +1,7 @@
 package controllerruntime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,8 @@ func (k *kinds) target(lw toolscache.ListerWatcher, example runtime.Object, resy
 // client returns a client whose objects have the type of the example.
 func (k *kinds) client(t target) (*kubeclient.Resource[client.Object], error) {
 	options := []kubeclient.ResourceOption{kubeclient.WithHTTPClient(k.http), kubeclient.WithKind(t.kind)}
-	if k.config.ContentType != "" && k.config.ContentType != runtime.ContentTypeProtobuf {
+	accepted := cmp.Or(k.config.AcceptContentTypes, k.config.ContentType) // in this order, as in client-go
+	if accepted != "" && !strings.Contains(accepted, runtime.ContentTypeProtobuf) {
 		options = append(options, kubeclient.WithoutProtobuf())
 	}
 	return kubeclient.ForType[client.Object](k.config, t.resource, t.example, options...)

@@ -23,7 +23,7 @@
 // # Decoding
 //
 // With a *kubernetes.Clientset the informers decode the server's responses themselves, with the
-// HTTP client of the clientset, its rate limiter, its handler of warnings and its host. With any other clientset, and for
+// HTTP client of the clientset, its rate limiter, its handler of warnings, its content types and its host. With any other clientset, and for
 // kinds without namespaces in a factory with a namespace, the generated methods List and Watch
 // decode, which costs what it costs in client-go. Objects that the informers decode state their kind
 // and apiVersion, and share equal parts: see client.WithoutInterning. A transform gets a copy.
@@ -36,7 +36,7 @@
 // group that client-go 0.36 lacks, which in 0.37 is lifecycle, keep client-go's informers.
 //
 // The generated informers of client-go have no public access to their parts, nor has a clientset to its
-// handler of warnings, so this package reads unexported fields of them. In a version of client-go that
+// content types and its handler of warnings, so this package reads unexported fields of them. In a version of client-go that
 // has other fields, client-go's informers run, and a line of klog says so; without the handler of
 // warnings, the generated methods decode. Versions 0.36 and 0.37 are tested, and a pre-release of 0.38.
 //

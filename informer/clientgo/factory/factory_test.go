@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/informers"
@@ -365,6 +366,41 @@ func (w warning) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Header.Add("Warning", `299 - "deprecated"`)
 	}
 	return response, err
+}
+
+// A proxy may be able to read JSON only, or may audit it.
+func TestContentTypesAreThoseOfTheClientset(t *testing.T) {
+	for name, test := range map[string]struct {
+		set      func(*rest.Config)
+		protobuf bool
+	}{
+		"by default":       {func(*rest.Config) {}, true},
+		"protobuf":         {func(c *rest.Config) { c.ContentType = runtime.ContentTypeProtobuf }, true},
+		"JSON":             {func(c *rest.Config) { c.ContentType = runtime.ContentTypeJSON }, false},
+		"JSON is accepted": {func(c *rest.Config) { c.AcceptContentTypes = runtime.ContentTypeJSON }, false},
+		"JSON, protobuf accepted": {func(c *rest.Config) {
+			c.AcceptContentTypes, c.ContentType = runtime.ContentTypeProtobuf, runtime.ContentTypeJSON
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for kind, of := range clientsets {
+				synctest.Test(t, func(t *testing.T) {
+					server := reflectortest.Start(t)
+					require.NoError(t, server.Create(named("shop", "a")))
+					config := server.Config()
+					test.set(config)
+					clientset, err := kubernetes.NewForConfig(config)
+					require.NoError(t, err)
+					f := NewSharedInformerFactory(of(clientset), 0)
+					f.Core().V1().ConfigMaps().Informer()
+					run(t, f)
+					for _, r := range server.Requests() {
+						assert.Equal(t, test.protobuf, strings.Contains(r.Header.Get("Accept"), runtime.ContentTypeProtobuf), "%s: %s", kind, r.Header)
+					}
+				})
+			}
+		})
+	}
 }
 
 func TestFallBackToClientGosInformerIsLogged(t *testing.T) {

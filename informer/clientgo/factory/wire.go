@@ -26,7 +26,7 @@ import (
 // wire makes informers that decode the responses of the server, with the HTTP client of a clientset.
 type wire struct {
 	config    *rest.Config
-	http      *http.Client
+	options   []client.ResourceOption
 	namespace string
 }
 
@@ -42,12 +42,20 @@ func newWire(clientset kubernetes.Interface, o options) *wire {
 	}
 	host := *core.Get().URL()
 	host.Path, host.RawQuery = strings.TrimSuffix(strings.TrimSuffix(host.Path, "/"), "/api/v1"), ""
-	w := &wire{config: &rest.Config{Host: host.String(), RateLimiter: core.GetRateLimiter()}, http: core.Client, namespace: o.namespace}
+	w := &wire{config: &rest.Config{Host: host.String(), RateLimiter: core.GetRateLimiter()}, namespace: o.namespace}
 	if !read(reflect.ValueOf(core).Elem(), "warningHandler", &w.config.WarningHandlerWithContext) {
 		return nil // the clientset may have a handler that the informers could not call
 	}
+	requests := core.Client
 	if o.tweak != nil {
-		w.http = restguard.Client(core.Client, func(to http.RoundTripper) http.RoundTripper { return tweaking{to, o.tweak} })
+		requests = restguard.Client(core.Client, func(to http.RoundTripper) http.RoundTripper { return tweaking{to, o.tweak} })
+	}
+	w.options = []client.ResourceOption{client.WithHTTPClient(requests)}
+	// The generated methods ask for protobuf unless the config of the clientset says otherwise.
+	var headers http.Header
+	read(reflect.ValueOf(core.Get().UseProtobufAsDefault()).Elem(), "headers", &headers)
+	if accept := headers.Get("Accept"); accept != "" && !strings.Contains(accept, runtime.ContentTypeProtobuf) {
+		w.options = append(w.options, client.WithoutProtobuf())
 	}
 	return w
 }
@@ -69,7 +77,7 @@ func (w *wire) informer(theirs cache.SharedIndexInformer) cache.SharedIndexInfor
 	if w.namespace != "" && !slices.Contains(namespaced, plural.GroupResource().String()) {
 		return nil // the generated methods know whether the kind has namespaces
 	}
-	resource, err := client.ForType[clientgo.Object](w.config, plural, parts.example, client.WithHTTPClient(w.http))
+	resource, err := client.ForType[clientgo.Object](w.config, plural, parts.example, w.options...)
 	if err != nil {
 		return nil
 	}
