@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +24,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
+	"github.com/kubereflector/kubereflector/store/guard"
 	"go.uber.org/zap/zapcore"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -59,6 +62,9 @@ var _ cache.SharedIndexInformer = (*SharedIndexInformer[any])(nil)
 // NewTyped makes an informer of a client, for code that wants an informer of client-go. It combines
 // [informer.New] and [AsSharedIndexInformer], and also supports SetTransform, SetWatchErrorHandler,
 // objects without a name, and writes to the cache before Run.
+//
+// With the environment variable KUBE_CACHE_MUTATION_DETECTOR of client-go, the informer has a guard of
+// [informer.WithMutationGuard], unless the options have one. A change of a cached object then ends the process.
 func NewTyped[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *SharedIndexInformer[T] {
 	return newInformer(client, &hooks[T]{}, opts)
 }
@@ -67,6 +73,9 @@ func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *ho
 	o := newOptions(opts)
 	// The last error handler takes effect.
 	own := append(slices.Clone(o.informer), informer.WithReflector(reflector.WithErrorHandler(h.failed)))
+	if detectMutations {
+		own = append([]informer.Option{informer.WithMutationGuard(guard.Report(crash))}, own...)
+	}
 	h.copies = !o.shallow && mayShareParts(client)
 	var objects *store.Cache[T]
 	s := newSharedIndexInformer(informer.NewFed(nil, objectKey[T], func(target feed.Target[T]) feed.Group {
@@ -87,6 +96,20 @@ func mayShareParts[T reflector.Object, L any](of reflector.Client[T, L]) bool {
 		return stream.SharesParts(of)
 	}
 	return reflect.TypeFor[L]() == reflect.TypeFor[*client.ResourceList[T]]()
+}
+
+// detectMutations is what client-go's mutation detector reads.
+var detectMutations, _ = strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR"))
+
+// crash ends the process, as client-go's mutation detector does. The informer would survive a panic of this
+// goroutine, which may be that of a handler.
+func crash(err error) {
+	if _, ok := err.(*guard.MutationError); !ok {
+		utilruntime.HandleError(err) // an object has no JSON, which the guard compares
+		return
+	}
+	go panic(err)
+	select {}
 }
 
 // AsSharedIndexInformer shows an informer to code that wants an informer of client-go. Either the
