@@ -470,6 +470,25 @@ func TestSchemasAreNoDiscovery(t *testing.T) {
 	assert.Contains(t, text.String(), "/apis/batch/v1")
 }
 
+func TestSubresourcesAreNotRecorded(t *testing.T) {
+	var text bytes.Buffer
+	recorder := record.NewRecorder(&text)
+	through := recorder.Wrap(answering(`{}`))
+	for _, path := range []string{"/api/v1/namespaces/shop/pods/web/log", "/api/v1/namespaces/shop/status", "/api/v1/namespaces/shop/finalize", "/api/v1/nodes/one/proxy"} {
+		_ = get(t, through, path).Body.Close()
+	}
+	for _, path := range []string{"/api/v1/namespaces/shop/pods", "/api/v1/namespaces/shop"} {
+		_ = get(t, through, path).Body.Close()
+	}
+	require.NoError(t, recorder.Close())
+	for _, subresource := range []string{"log", "status", "finalize", "proxy"} {
+		assert.NotContains(t, text.String(), subresource)
+	}
+	for _, path := range []string{"/api/v1/namespaces/shop/pods", "/api/v1/namespaces/shop"} {
+		assert.Contains(t, text.String(), `"`+path+`"`)
+	}
+}
+
 // stalled is a writer that does not return before it is closed.
 type stalled chan struct{}
 
