@@ -106,7 +106,7 @@ func (s *SharedIndexInformer[T]) AddEventHandlerWithOptions(handler cache.Resour
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stoppedLocked() {
+	if s.IsStopped() {
 		return nil, fmt.Errorf("handler %T was not added to shared informer because %w", handler, ErrStopped)
 	}
 	sub := s.informer.Handle(caller[T]{handler, options}, opts...)

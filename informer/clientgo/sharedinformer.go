@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -55,6 +56,10 @@ type SharedIndexInformer[T any] struct {
 	ctx           context.Context // the context of Run; nil before Run
 	ended         bool            // Run has returned
 	registrations []*registration
+
+	// stopped reports whether Run was told to end; nil before Run. It is written while mu is held. Reads of
+	// a cache call IsStopped, and must not wait for AddEventHandler, which waits for the writer of the cache.
+	stopped atomic.Pointer[func() bool]
 }
 
 var _ cache.SharedIndexInformer = (*SharedIndexInformer[any])(nil)
@@ -210,6 +215,7 @@ func (s *SharedIndexInformer[T]) start(ctx context.Context) error {
 		return lifecycle.AlreadyRunning("informer " + s.informer.Name())
 	}
 	s.ctx = ctx
+	s.stopped.Store(new(func() bool { return ctx.Err() != nil }))
 	return nil
 }
 
@@ -218,9 +224,11 @@ func (s *SharedIndexInformer[T]) end(err error) {
 	defer s.mu.Unlock()
 	if errors.Is(err, reflector.ErrRunning) {
 		s.ctx = nil // a call of informer.Informer.Run runs it
+		s.stopped.Store(nil)
 		return
 	}
 	s.ended = true
+	s.stopped.Store(new(func() bool { return true }))
 	for _, r := range s.registrations {
 		r.subscription.Close()
 	}
@@ -230,13 +238,8 @@ func (s *SharedIndexInformer[T]) end(err error) {
 // IsStopped reports whether Run of this SharedIndexInformer was told to end. An informer that runs
 // by [informer.Informer.Run] may run again, and so is never stopped.
 func (s *SharedIndexInformer[T]) IsStopped() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stoppedLocked()
-}
-
-func (s *SharedIndexInformer[T]) stoppedLocked() bool {
-	return s.ended || s.ctx != nil && s.ctx.Err() != nil
+	stopped := s.stopped.Load()
+	return stopped != nil && (*stopped)()
 }
 
 // HasSynced reports whether the cache has been filled.

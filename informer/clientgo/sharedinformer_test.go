@@ -514,3 +514,20 @@ func TestFakeControllerSourceIsListed(t *testing.T) {
 		stop()
 	})
 }
+
+// A read of controller-runtime's cache asks whether the informer has stopped. It must not wait for
+// AddEventHandler, which holds the lock while it waits for a commit.
+func TestIsStoppedWaitsForNoHandler(t *testing.T) {
+	s := NewTyped(configMaps(t, reflectortest.Start(t)))
+	stop := run(t, s)
+	answers := make(chan bool, 1)
+	ask := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		go func() { answers <- s.IsStopped() }()
+		return <-answers
+	}
+	assert.False(t, ask())
+	stop()
+	assert.True(t, ask())
+}
