@@ -154,6 +154,7 @@ func newInformer(lw toolscache.ListerWatcher, example runtime.Object, resync tim
 // one compiled informer.
 type sharedInformer struct {
 	*clientgo.SharedIndexInformer[client.Object]
+	oneRun
 	prepare func(client.Object) (client.Object, error) // before the transform; may be nil
 	copies  bool                                       // objects share parts: a transform needs a copy
 	series  series                                     // of its metrics; empty for an informer without them

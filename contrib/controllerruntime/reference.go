@@ -32,7 +32,8 @@ import (
 // one, which merges them.
 type referenceInformer struct {
 	*clientgo.SharedIndexInformer[client.Object] // the merged one
-	metas                                        *sharedInformer
+	oneRun
+	metas *sharedInformer
 
 	kind      schema.GroupVersionKind
 	merged    *merged
@@ -200,6 +201,9 @@ func (r requester) Get(ctx context.Context, name string, opts metav1.GetOptions)
 
 // RunWithContext runs the informers until ctx ends.
 func (i *referenceInformer) RunWithContext(ctx context.Context) {
+	if !i.first(ctx, i) {
+		return
+	}
 	defer i.whole.Close()
 	defer sizes.add(i)()
 	defer i.selectors.join(i.merged)()

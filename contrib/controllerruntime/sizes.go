@@ -4,15 +4,20 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/clientgo"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/internal/memsize"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -146,10 +151,36 @@ func sizeOf(sampler *sampler, shown *informer.Informer[client.Object], sources .
 
 // RunWithContext runs the informer until ctx ends. Its metrics exist as long as it runs.
 func (i *sharedInformer) RunWithContext(ctx context.Context) {
+	if !i.first(ctx, i) {
+		return
+	}
 	if i.series.kind.Kind != "" {
 		defer sizes.add(i)()
 	}
 	i.SharedIndexInformer.RunWithContext(ctx)
+}
+
+// Run is RunWithContext until a channel is closed.
+func (i *sharedInformer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
+
+// oneRun keeps another call of Run from what belongs to the first.
+type oneRun struct{ begun atomic.Bool }
+
+// first reports whether this is the first call for an informer, and reports any other as an error.
+func (o *oneRun) first(ctx context.Context, i interface {
+	Informer() *informer.Informer[client.Object]
+	IsStopped() bool
+}) bool {
+	if o.begun.CompareAndSwap(false, true) {
+		return true
+	}
+	name := i.Informer().Name()
+	err := lifecycle.AlreadyRunning("informer " + name)
+	if i.IsStopped() {
+		err = clientgo.ErrStopped
+	}
+	utilruntime.HandleErrorWithContext(ctx, err, "Informer was not started", "informer", name)
+	return false
 }
 
 // sampler estimates the memory of the objects in a cache. The size of a pod takes some 25 µs to

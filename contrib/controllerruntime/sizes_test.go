@@ -1,18 +1,23 @@
 package controllerruntime
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/memsize"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -116,6 +121,56 @@ func TestMetricsShowCachesWithoutAWatch(t *testing.T) {
 	require.NoError(t, c.List(t.Context(), &corev1.PodList{}))
 	server.Close()
 	assert.Eventually(t, func() bool { return scrape(t)["cache_lag_seconds typed Pod.v1."] > 0 }, time.Minute, time.Millisecond)
+}
+
+// Each of the two ways to run an informer works once, as in client-go.
+func TestSecondRunChangesNothing(t *testing.T) {
+	handlers := utilruntime.ErrorHandlers
+	defer func() { utilruntime.ErrorHandlers = handlers }()
+	var failures []error
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { failures = append(failures, err) }}
+	for name, with := range map[string]Options{"typed": {}, "reference": byReference(Reference{Owned: mine, Selectors: &OwnedSelectors{}})} {
+		t.Run(name, func(t *testing.T) {
+			server := secretServer(t)
+			c := startedWith(t, with, server.Config(), cache.Options{})
+			i, err := c.GetInformer(t.Context(), &corev1.Secret{})
+			require.NoError(t, err)
+			failures = nil
+			i.(toolscache.SharedIndexInformer).RunWithContext(t.Context())
+			i.(toolscache.SharedIndexInformer).Run(t.Context().Done())
+			require.Len(t, failures, 2)
+			assert.ErrorIs(t, failures[0], reflector.ErrRunning)
+			assert.InDelta(t, 4, scrape(t)["objects "+name+" Secret.v1."], 0)
+			assert.Equal(t, "1", token(t, c, "a", "other"))
+			for _, r := range with.ByReference {
+				require.NoError(t, r.Selectors.Add(labels.SelectorFromSet(labels.Set{"app": "theirs"})))
+				require.NoError(t, r.Selectors.WaitForSync(t.Context()))
+				r.Selectors.mu.Lock()
+				assert.Len(t, r.Selectors.running, 1)
+				r.Selectors.mu.Unlock()
+			}
+		})
+	}
+}
+
+func TestInformerThatAChannelStopsHasMetrics(t *testing.T) {
+	i := newInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		WatchFuncWithContext: func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}, &site{}, 0, nil)
+	i.series = seriesOf(&site{}, siteKind)
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() { defer close(ended); i.Run(stop) }()
+	assert.Eventually(t, func() bool { _, ok := scrape(t)["objects typed Site.v1.example.com"]; return ok }, time.Minute, time.Millisecond)
+	close(stop)
+	<-ended
+	assert.Empty(t, scrape(t))
 }
 
 func TestSizesOfLargeCaches(t *testing.T) {
