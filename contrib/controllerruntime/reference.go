@@ -297,14 +297,19 @@ type referringCache struct {
 
 // Get returns an object that the cache holds, or requests it.
 func (c *referringCache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
-	err := c.readCache.Get(ctx, key, out, opts...)
-	missing, ok := errors.AsType[*notHeldError](err)
-	if !ok {
-		return err
-	}
-	object, err := missing.request(ctx)
-	if err != nil {
-		return err
+	var object client.Object
+	var missing *notHeldError
+	for again := true; ; again = false {
+		err := c.readCache.Get(ctx, key, out, opts...)
+		if !errors.As(err, &missing) {
+			return err
+		}
+		if object, err = missing.request(ctx); err == nil {
+			break
+		}
+		if !again || !errors.Is(err, ondemand.ErrClosed) { // RemoveInformer closed it
+			return err
+		}
 	}
 	asked := (&client.GetOptions{}).ApplyOptions(opts)
 	copied := asked.UnsafeDisableDeepCopy == nil || !*asked.UnsafeDisableDeepCopy

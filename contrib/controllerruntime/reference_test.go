@@ -317,6 +317,32 @@ func TestByReferenceInformersAreRemoved(t *testing.T) {
 	require.Eventually(t, i.IsStopped, time.Minute, time.Millisecond)
 }
 
+func TestGetByReferenceOutlivesItsInformer(t *testing.T) {
+	server := secretServer(t)
+	c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{})
+	i, err := c.GetInformer(t.Context(), &corev1.Secret{})
+	require.NoError(t, err)
+	server.Inject(reflectortest.Stall(nil).On("get", "secrets"))
+	type answer struct {
+		secret corev1.Secret
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		var a answer
+		a.err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "other"}, &a.secret)
+		answers <- a
+	}()
+	_, err = server.WaitForRequests(t.Context(), 1, reflectortest.Verb("get"))
+	require.NoError(t, err)
+	server.ClearFaults()
+	require.NoError(t, c.RemoveInformer(t.Context(), &corev1.Secret{}))
+	a := <-answers
+	require.NoError(t, a.err)
+	assert.Equal(t, "1", string(a.secret.Data["token"]))
+	require.Eventually(t, i.IsStopped, time.Minute, time.Millisecond)
+}
+
 func TestByReferenceBeforeTheStart(t *testing.T) {
 	server := secretServer(t)
 	c, err := byReference(Reference{Owned: mine}).NewCache(server.Config(), cache.Options{Mapper: mapper()})
