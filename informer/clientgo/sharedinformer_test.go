@@ -36,6 +36,9 @@ func TestAValueSentToTheChannelOfRunStops(t *testing.T) {
 		"NewSharedIndexInformer": func(lw cache.ListerWatcher) runner {
 			return NewSharedIndexInformer(lw, &corev1.ConfigMap{}, 0, nil)
 		},
+		"NewSharedInformer": func(lw cache.ListerWatcher) runner {
+			return NewSharedInformer(lw, &corev1.ConfigMap{}, 0)
+		},
 		"NewInformerWithOptions": func(lw cache.ListerWatcher) runner {
 			_, c := NewInformerWithOptions(cache.InformerOptions{ListerWatcher: lw, ObjectType: &corev1.ConfigMap{}, Logger: &logger})
 			return c

@@ -31,6 +31,11 @@ func NewSharedIndexInformer(lw cache.ListerWatcher, example runtime.Object, resy
 	return NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
 
+// NewSharedInformer is cache.NewSharedInformer: [NewSharedIndexInformer] without indexers.
+func NewSharedInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration) cache.SharedInformer {
+	return NewSharedIndexInformer(lw, example, resync, nil)
+}
+
 // NewSharedIndexInformerWithOptions is cache.NewSharedIndexInformerWithOptions. The ListerWatcher
 // sends the requests and decodes the objects, so they cost what they cost in client-go. The
 // informer brings its cache, its queues and its handling of errors. [NewTyped] costs less: it knows
