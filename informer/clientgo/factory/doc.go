@@ -32,8 +32,8 @@
 //
 // The differences of package clientgo apply. An informer that code makes itself and passes to
 // InformerFor is used as it is, because the code may have kept it: make it with package clientgo for an
-// informer of this module. The options of package clientgo need such an informer, too. The kinds of an API
-// group that client-go 0.36 lacks, which in 0.37 is lifecycle, keep client-go's informers.
+// informer of this module. The options of package clientgo need such an informer, too. The method of
+// an API group that client-go 0.36 lacks, which in 0.37 is Lifecycle, makes client-go's informers; ForResource makes ours.
 //
 // The generated informers of client-go have no public access to their parts, nor has a clientset to its
 // content types and its handler of warnings, so this package reads unexported fields of them. In a version of client-go that
