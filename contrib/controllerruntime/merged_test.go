@@ -417,14 +417,14 @@ func TestNextListEndsVersionsThatCannotBeCompared(t *testing.T) {
 	})
 	t.Run("while the server is restored", func(t *testing.T) {
 		_, metas, owned, shown := mergedOf(func(context.Context, error) {})
-		whole, meta := at("a", "mine", "50")
-		require.NoError(t, metas.Replace([]client.Object{meta}, "50"))
+		_, meta := at("a", "theirs", "8")
+		whole, _ := at("a", "mine", "50")
+		require.NoError(t, metas.Replace([]client.Object{meta}, "9"))
 		require.NoError(t, owned.Replace([]client.Object{whole}, "50"))
 		_, text := at("b", "theirs", "v7")
 		require.NoError(t, metas.Update(text))
-		require.NoError(t, owned.Replace(nil, "9")) // the restore
-		_, meta = at("a", "theirs", "8")
-		require.NoError(t, metas.Replace([]client.Object{meta}, "9"))
+		require.NoError(t, owned.Replace(nil, "9")) // only this watch has come so far that it sees the restore
+		require.NoError(t, metas.Replace([]client.Object{meta}, "10"))
 		now, _ := shown.Get(store.Key{Namespace: "ns", Name: "a"})
 		assert.Equal(t, "8", now.GetResourceVersion())
 		assert.Equal(t, 1, shown.Len())
