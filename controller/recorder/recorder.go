@@ -55,10 +55,11 @@ type Recorder struct {
 	name    string
 	logger  *zap.Logger
 	timeout time.Duration
+	running lifecycle.Running
 
 	// mu protects the fields below it.
 	mu    sync.Mutex
-	run   *run // nil unless Run runs
+	run   *run // of a Run whose ctx has not ended; nil otherwise
 	early []call
 }
 
@@ -195,18 +196,18 @@ func (r *Recorder) Run(ctx context.Context) error {
 	if wrong := validation.IsQualifiedName(r.name); len(wrong) > 0 {
 		return fmt.Errorf("name of the controller of a recorder, %q, which the server would refuse in each Event: %s", cut(r.name, maxText, "…"), strings.Join(wrong, "; "))
 	}
-	writing, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	r.mu.Lock()
-	if r.run != nil {
-		r.mu.Unlock()
-		return lifecycle.AlreadyRunning("recorder of " + r.name)
-	}
-	run, err := newRun(writing, r)
+	end, err := r.running.Begin("recorder of " + r.name)
 	if err != nil {
-		r.mu.Unlock()
 		return err
 	}
+	defer end()
+	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	run, err := newRun(writing, r)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
 	r.run = run
 	for _, c := range r.early {
 		run.pass(c)
@@ -219,7 +220,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	r.run = nil
 	r.mu.Unlock()
 	err = run.drain(r.timeout)
-	end()
+	stop()
 	run.close()
 	return err
 }

@@ -117,6 +117,24 @@ func TestRequestsAreWaitedForUntilTheTimeIsOver(t *testing.T) {
 	})
 }
 
+func TestRunIsRefusedWhileAnotherOneStillWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, r := newRecorder(t)
+		server.Inject(reflectortest.Stall(nil).On("create", "events"))
+		stop := start(t, r)
+		synctest.Wait()
+		r.tell(foo("a"), "Slow")
+		stopped := make(chan error, 1)
+		go func() { stopped <- stop() }()
+		synctest.Wait() // the first Run waits for the request
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.ErrorIs(t, r.Run(ctx), controller.ErrRunning)
+		assert.ErrorIs(t, <-stopped, ErrUnwritten)
+	})
+}
+
 func TestEventsThatNobodyHeardOfAreUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := time.Now()
