@@ -245,6 +245,9 @@ func (i *referenceInformer) SetTransform(transform toolscache.TransformFunc) err
 
 // SetWatchErrorHandler sets a handler for all watches.
 func (i *referenceInformer) SetWatchErrorHandler(handler toolscache.WatchErrorHandler) error {
+	if handler == nil {
+		return i.SetWatchErrorHandlerWithContext(nil)
+	}
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *toolscache.Reflector, err error) { handler(r, err) })
 }
 

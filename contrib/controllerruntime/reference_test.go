@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -371,6 +372,29 @@ func TestReferencesThatCannotBe(t *testing.T) {
 	assert.ErrorIs(t, err, ErrReference)
 	assert.ErrorContains(t, err, "bookmarks")
 	assert.Empty(t, server.Requests(), "nothing is cached whole instead")
+}
+
+// As in client-go, a nil handler stands for the default one.
+func TestNilWatchErrorHandlerIsTheDefault(t *testing.T) {
+	var reported atomic.Int32
+	handlers := utilruntime.ErrorHandlers
+	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) {
+		assert.True(t, apierrors.IsForbidden(err), "%v", err)
+		reported.Add(1)
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		server := secretServer(t)
+		forbid(server, "secrets")
+		c, err := byReference(Reference{Owned: mine}).NewCache(server.Config(), cache.Options{Mapper: mapper(), DefaultWatchErrorHandler: silent})
+		require.NoError(t, err)
+		i, err := c.GetInformer(t.Context(), &corev1.Secret{}, cache.BlockUntilSynced(false))
+		require.NoError(t, err)
+		require.NoError(t, i.(*referenceInformer).SetWatchErrorHandler(nil))
+		go func() { assert.NoError(t, c.Start(t.Context())) }()
+		synctest.Wait()
+		assert.EqualValues(t, 2, reported.Load(), "the first list of each watch has failed")
+	})
 }
 
 // A server that is restored from a backup has lost objects and states that the cache has.
