@@ -8,11 +8,14 @@
 //		Client:     clientset.CoordinationV1(),
 //		LockConfig: resourcelock.ResourceLockConfig{Identity: hostname + "_" + string(uuid.NewUUID())},
 //	}
-//	all := manager.New(nil)
-//	all.Add(foos) // every process keeps its caches warm
-//	all.Add(deployments)
-//	go all.Run(ctx)
-//	err := leader.New(lock, reconciler).Run(ctx)
+//	m := manager.New(nil, manager.WithElection(lock))
+//	m.Add(foos) // every process keeps its caches warm
+//	m.Add(deployments)
+//	m.AddLeaderElected(reconciler)
+//	err := m.Run(ctx)
+//
+// Without a manager, call leader.New(lock, reconciler).Run(ctx), and end the informers only when it has
+// returned: the reconciler still waits for their caches after ctx has ended.
 //
 // # Guarantees
 //
