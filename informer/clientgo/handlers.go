@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/deepcopy"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
@@ -250,7 +251,7 @@ func (h *hooks[T]) transformed(object T) (T, error) {
 		return object, nil
 	}
 	if h.copies {
-		object = deepCopy(object)
+		object = deepcopy.Of(object)
 	}
 	result, err := (*transform)(object)
 	if err != nil {
