@@ -189,12 +189,12 @@ func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
 		r.mu.Lock()
 		require.Contains(t, r.states, key)
 		assert.Len(t, r.states[key].own, maxOwn)
-		assert.Equal(t, version{"u", strconv.Itoa(2 * maxOwn)}, r.states[key].own[maxOwn-1].version)
+		assert.Equal(t, store.Version{UID: "u", ResourceVersion: strconv.Itoa(2 * maxOwn)}, r.states[key].own[maxOwn-1].version)
 		r.mu.Unlock()
-		r.trigger(trigger{key: key, of: version{uid: "other"}, gone: true})
+		r.trigger(trigger{key: key, of: store.Version{UID: "other"}, gone: true})
 		synctest.Wait()
 		require.NoError(t, stop())
-		r.trigger(trigger{key: key, of: version{uid: "u", resourceVersion: "99"}, gone: true})
+		r.trigger(trigger{key: key, of: store.Version{UID: "u", ResourceVersion: "99"}, gone: true})
 		assert.Empty(t, r.states, "the object is gone")
 	})
 }
@@ -247,16 +247,19 @@ func TestOwnWritesThatASelectorExcludesAreForgotten(t *testing.T) {
 // replaced any state.
 func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 	key := store.Key{Name: "a"}
-	changed := func(uid, prior, now string) trigger {
-		return trigger{key: key, prior: version{uid, prior}, of: version{uid, now}}
+	version := func(uid types.UID, version string) store.Version {
+		return store.Version{UID: uid, ResourceVersion: version}
 	}
-	added := func(uid, now string) trigger { return trigger{key: key, of: version{uid, now}, added: true} }
-	gone := func(t trigger) trigger { t.gone, t.added, t.prior = true, false, version{}; return t }
+	changed := func(uid types.UID, prior, now string) trigger {
+		return trigger{key: key, prior: version(uid, prior), of: version(uid, now)}
+	}
+	added := func(uid types.UID, now string) trigger { return trigger{key: key, of: version(uid, now), added: true} }
+	gone := func(t trigger) trigger { t.gone, t.added, t.prior = true, false, store.Version{}; return t }
 	listed := func(t trigger) trigger { t.listed = true; return t }
 	own := changed("u", "4", "5")
 	var crowd []trigger
 	for i := range maxOwn + 1 {
-		crowd = append(crowd, added(strconv.Itoa(i), "1"))
+		crowd = append(crowd, added(types.UID(strconv.Itoa(i)), "1"))
 	}
 	for name, tc := range map[string]struct {
 		wrote         []string
@@ -281,8 +284,8 @@ func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 		"precondition that servers ignore":    {wrote: []string{"0>5"}, after: []trigger{changed("u", "0", "5")}, calls: 1},
 		"states left out":                     {wrote: []string{"4>5"}, after: []trigger{changed("u", "3", "5")}, calls: 1},
 		"states left out between own ones":    {wrote: []string{"4>5", "7>8"}, after: []trigger{changed("u", "5", "8")}, calls: 1},
-		"prior of another object":             {wrote: []string{"4>5"}, after: []trigger{{key: key, prior: version{"v", "4"}, of: version{"u", "5"}}}, calls: 1},
-		"prior that is not mapped to the key": {wrote: []string{"4>5"}, after: []trigger{{key: key, of: version{"u", "5"}}}, calls: 1},
+		"prior of another object":             {wrote: []string{"4>5"}, after: []trigger{{key: key, prior: version("v", "4"), of: version("u", "5")}}, calls: 1},
+		"prior that is not mapped to the key": {wrote: []string{"4>5"}, after: []trigger{{key: key, of: version("u", "5")}}, calls: 1},
 		"changed again under its version":     {wrote: []string{"4>5"}, after: []trigger{own, changed("u", "5", "5")}, calls: 1},
 		"foreign, before ours":                {wrote: []string{"4>5"}, during: []trigger{changed("u", "3", "4"), own}, calls: 1},
 		"foreign, after ours":                 {wrote: []string{"4>5"}, during: []trigger{own, changed("u", "5", "6")}, calls: 1},

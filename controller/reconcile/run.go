@@ -56,10 +56,10 @@ type state struct {
 
 	// The fields below are only used if own writes are ignored.
 
-	running bool       // a call is running
-	own     []ownWrite // writes of calls without an event yet, the oldest first
-	during  []trigger  // events during the call; at most maxOwn
-	crowded bool       // there were more events during the call
+	running bool      // a call is running
+	own     []written // writes of calls without an event yet, the oldest first
+	during  []trigger // events during the call; at most maxOwn
+	crowded bool      // there were more events during the call
 }
 
 func newRun(ctx context.Context, o *options, name string, reconcile function, sources []source) *run {
@@ -245,7 +245,7 @@ func (r *run) note(c *call, err error) (during []trigger) {
 	key, writes := c.key, c.written()
 	unseen := r.unseen(key, writes)
 	failed, repeat := err != nil, !eventqueue.IsPermanent(err)
-	var heard []ownWrite
+	var heard []written
 	now := time.Now()
 	if r.ignoreOwn {
 		heard = r.heardOf(writes, now)
@@ -284,7 +284,7 @@ func (r *run) failed(ctx context.Context, err error) {
 		return
 	}
 	if len(r.sources) > 0 {
-		handlerErr.ResourceVersion = versionOf(r.sources[0].object(handlerErr.Key)).resourceVersion
+		handlerErr.ResourceVersion = store.VersionOf(r.sources[0].object(handlerErr.Key)).ResourceVersion
 	}
 	c := &call{Context: ctx, run: r, key: handlerErr.Key}
 	failure.Report(c, r.logger.With(zap.String("reconciler", r.name)), "reconcile failed", handlerErr, r.errorHandler)
@@ -351,7 +351,7 @@ func (r *run) noteEnd(t trigger) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.gone {
-		r.stateLocked(t.key).gone.add(types.UID(t.of.uid))
+		r.stateLocked(t.key).gone.add(t.of.UID)
 	} else if s := r.states[t.key]; s != nil {
 		s.ending.back = true
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,16 +40,16 @@ type object struct {
 
 func (o object) exists() bool { return o.uid != 0 && !o.deleted }
 
-func (o object) known() version {
+func (o object) known() store.Version {
 	if o.uid == 0 {
-		return version{}
+		return store.Version{}
 	}
-	return version{uid: "u" + strconv.Itoa(o.uid), resourceVersion: strconv.Itoa(o.version)}
+	return store.Version{UID: types.UID("u" + strconv.Itoa(o.uid)), ResourceVersion: strconv.Itoa(o.version)}
 }
 
 func (o object) meta() metav1.Object {
 	v := o.known()
-	return &metav1.ObjectMeta{UID: types.UID(v.uid), ResourceVersion: v.resourceVersion}
+	return &metav1.ObjectMeta{UID: v.UID, ResourceVersion: v.ResourceVersion}
 }
 
 func (h *history) clone() *history {
@@ -126,12 +127,7 @@ func (h *history) begin() {
 }
 
 func (h *history) end() {
-	var wrote []ownWrite
-	for _, w := range h.call.writes {
-		if own, ok := w.certain(); ok {
-			wrote = append(wrote, own)
-		}
-	}
+	wrote := slices.DeleteFunc(h.call.writes, func(w written) bool { return !w.certain() })
 	h.calling, h.state.running, h.call.writes = false, false, nil
 	h.dirty = len(h.state.foreign(wrote)) > 0 || h.dirty
 }
@@ -206,14 +202,14 @@ func (h *history) text() string {
 	number(h.shown)
 	number(h.held.version)
 	for _, w := range h.call.writes {
-		b = append(b, "w"+w.version.resourceVersion+w.replaced...)
-		number(0, w.created)
+		b = append(b, "w"+w.version.ResourceVersion+w.Replaced...)
+		number(0, w.Created)
 	}
 	for _, w := range h.state.own {
-		b = append(b, "o"+w.resourceVersion+"-"+w.replaced...)
+		b = append(b, "o"+w.version.ResourceVersion+"-"+w.Replaced...)
 	}
 	for _, t := range h.state.during {
-		b = append(b, "t"+t.of.resourceVersion+"-"+t.prior.resourceVersion...)
+		b = append(b, "t"+t.of.ResourceVersion+"-"+t.prior.ResourceVersion...)
 		number(0, t.added, t.gone, t.listed)
 	}
 	return string(b)

@@ -62,23 +62,15 @@ type subscription interface {
 // trigger is the reason to reconcile a key.
 type trigger struct {
 	key     store.Key
-	live    bool    // the event is no initial addition
-	of      version // the version of the object that changed
-	prior   version // the version before a modification; zero if the key was not mapped to that state
-	added   bool    // the object appeared
-	gone    bool    // the event is a Deletion: see queue-E9
-	left    bool    // the object left the informer but still exists: another process is responsible for it now
-	primary bool    // the event's object is the object of the key
-	listed  bool    // the event comes from a list: earlier changes may be missing
-	cause   *cause  // nil without an observer
-}
-
-func versionOf(object any) version {
-	meta, ok := object.(metav1.Object)
-	if !ok {
-		return version{}
-	}
-	return version{uid: string(meta.GetUID()), resourceVersion: meta.GetResourceVersion()}
+	live    bool          // the event is no initial addition
+	of      store.Version // the version of the object that changed
+	prior   store.Version // the version before a modification; zero if the key was not mapped to that state
+	added   bool          // the object appeared
+	gone    bool          // the event is a Deletion: see queue-E9
+	left    bool          // the object left the informer but still exists: another process is responsible for it now
+	primary bool          // the event's object is the object of the key
+	listed  bool          // the event comes from a list: earlier changes may be missing
+	cause   *cause        // nil without an observer
 }
 
 var errUnnamedKey = fmt.Errorf("mapping returned a key without a name, so no object has it: %w", store.ErrBadKey)
@@ -187,7 +179,7 @@ func (w *watching[S]) handler(o *options, tell func(trigger)) informer.HandlerFu
 // triggerOf returns the trigger of an event, without a key and a prior version.
 func triggerOf[S any](event eventqueue.Event[S]) trigger {
 	return trigger{
-		of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, left: event.OutOfScope,
+		of: store.VersionOf(event.Object), gone: event.Type == eventqueue.Deletion, left: event.OutOfScope,
 		added:  event.Type == eventqueue.Addition,
 		listed: event.Origin != eventqueue.Watch,
 		live:   !event.Initial,
@@ -232,9 +224,9 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	}
 	t := triggerOf(event)
 	t.primary = w.keys == nil
-	var prior version
+	var prior store.Version
 	if event.Type == eventqueue.Modification {
-		prior = versionOf(event.Prior)
+		prior = store.VersionOf(event.Prior)
 	}
 	if w.keys == nil {
 		t.key, t.prior = event.Key, prior
@@ -243,7 +235,7 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	}
 	var found []trigger
 	at := map[store.Key]int{} // in found
-	add := func(keys []store.Key, before version) {
+	add := func(keys []store.Key, before store.Version) {
 		for _, t.key = range keys {
 			if t.key.Name == "" {
 				err = eventqueue.Permanent(fmt.Errorf("map %s: key %q: %w", event.Key, t.key, errUnnamedKey))
@@ -259,7 +251,7 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 			}
 			found[n].prior = before
 			if t.key.Cluster != event.Key.Cluster { // a call writes in the cluster of its key
-				found[n].of, found[n].prior = version{}, version{}
+				found[n].of, found[n].prior = store.Version{}, store.Version{}
 			}
 		}
 	}
@@ -268,7 +260,7 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 			tell(one)
 		}
 	}()
-	add(w.keys(event.Object), version{})
+	add(w.keys(event.Object), store.Version{})
 	if event.Type == eventqueue.Modification {
 		add(w.keys(event.Prior), prior)
 	}

@@ -153,10 +153,10 @@ func TestStateThatDidNotBelongToAKeyIsNoPriorOfIt(t *testing.T) {
 	before, now := secret("s", ""), secret("s", "")
 	before.UID, before.ResourceVersion, before.Data = "u", "4", map[string][]byte{"stays": nil, "leaves": nil}
 	now.UID, now.ResourceVersion, now.Data = "u", "5", map[string][]byte{"stays": nil, "comes": nil}
-	got := map[string]version{}
+	got := map[string]store.Version{}
 	require.NoError(t, w.handle(eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Watch, Prior: before, Object: now},
 		func(t trigger) { got[t.key.Name] = t.prior }))
-	assert.Equal(t, map[string]version{"stays": {"u", "4"}, "leaves": {"u", "4"}, "comes": {}}, got)
+	assert.Equal(t, map[string]store.Version{"stays": store.VersionOf(before), "leaves": store.VersionOf(before), "comes": {}}, got)
 }
 
 func TestEachKeyIsToldOnceAnEvent(t *testing.T) {
@@ -174,13 +174,13 @@ func TestTriggersSayWhereTheyComeFrom(t *testing.T) {
 	mapping := func(*corev1.Secret) []store.Key { return []store.Key{{Name: "a"}, {Cluster: "east", Name: "a"}} }
 	before := secret("s", "a")
 	before.UID, before.ResourceVersion = "u", "4"
-	base := trigger{of: version{"u", "5"}, live: true}
+	base := trigger{of: store.VersionOf(of), live: true}
 	for name, tc := range map[string]struct {
 		event eventqueue.Event[*corev1.Secret]
 		want  trigger
 	}{
 		"news":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.Watch}, trigger{of: base.of, added: true, live: true}},
-		"change":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Watch, Prior: before}, trigger{of: base.of, prior: version{"u", "4"}, live: true}},
+		"change":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Watch, Prior: before}, trigger{of: base.of, prior: store.VersionOf(before), live: true}},
 		"first":    {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.List, Initial: true}, trigger{of: base.of, added: true, listed: true}},
 		"relisted": {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.List, Prior: of}, trigger{of: base.of, prior: base.of, listed: true, live: true}},
 		"left":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch, OutOfScope: true}, trigger{of: base.of, gone: true, left: true, live: true}},
@@ -198,7 +198,7 @@ func TestTriggersSayWhereTheyComeFrom(t *testing.T) {
 					one := tc.want
 					one.key = store.Key{Cluster: cluster, Name: "a"}
 					if cluster != in.Cluster { // a call writes in the cluster of its key
-						one.of, one.prior = version{}, version{}
+						one.of, one.prior = store.Version{}, store.Version{}
 					}
 					want = append(want, one)
 				}

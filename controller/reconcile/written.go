@@ -19,14 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// written is an object that a call wrote or deleted.
+// written is a write of a call. One that is remembered after the call has no Object.
 type written struct {
-	object  metav1.Object
-	version version
-	deleted bool
-
-	created  bool   // there was no such object before the write
-	replaced string // the resource version that the server found before the write, if that is certain
+	ownwrites.Write
+	version store.Version // of Object
+	ended   time.Time     // when the call ended
 }
 
 // call is one call of the reconcile function, and its context.
@@ -61,19 +58,16 @@ func (c *call) Record(write ownwrites.Write) {
 	if stream.IsNil(write.Object) {
 		return
 	}
-	w := written{
-		object: write.Object, version: versionOf(write.Object), deleted: write.Deleted,
-		created: write.Created, replaced: write.Replaced,
-	}
+	w := written{Write: write, version: store.VersionOf(write.Object)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.version.known() {
+	if known(w.version) {
 		// A client reports its writes, and its caller may report them again. A write that changes
 		// nothing returns the state of an earlier one. Only one write made that state.
 		for i := range c.writes {
-			if one := &c.writes[i]; one.version == w.version && one.deleted == w.deleted {
-				if _, certain := w.certain(); certain {
-					one.created, one.replaced = w.created, w.replaced
+			if one := &c.writes[i]; one.version == w.version && one.Deleted == w.Deleted {
+				if w.certain() {
+					one.Created, one.Replaced = w.Created, w.Replaced
 				}
 				return
 			}
@@ -137,10 +131,10 @@ func Logger(ctx context.Context) *zap.Logger {
 }
 
 func (w *watching[S]) has(of written) bool {
-	if _, ok := of.object.(S); !ok {
+	if _, ok := of.Object.(S); !ok {
 		return false
 	}
-	one, ok := of.object.(*unstructured.Unstructured)
+	one, ok := of.Object.(*unstructured.Unstructured)
 	if !ok {
 		return true
 	}
@@ -156,7 +150,7 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 	if !w.has(what) {
 		return nil
 	}
-	object, cache := what.object.(S), w.informer.Cache()
+	object, cache := what.Object.(S), w.informer.Cache()
 	key, err := cache.KeyOf(object)
 	if err != nil {
 		return nil
@@ -175,25 +169,25 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 		return err
 	}
 	switch {
-	case what.deleted:
+	case what.Deleted:
 		return func(ctx context.Context) error {
 			if err := seen(ctx); err != nil {
 				return err
 			}
 			err := waitUntil(ctx, cache, key, func(held metav1.Object) bool {
-				return versionOf(held).uid != what.version.uid || held.GetDeletionTimestamp() != nil
+				return store.VersionOf(held).UID != what.version.UID || held.GetDeletionTimestamp() != nil
 			})
 			if _, rejects := progressIn(cache, key); err != nil && !rejects {
 				return &undeleted{fmt.Errorf("cache still holds %s without a deletion timestamp: %w", key, err), w.informer.CatchUp}
 			}
 			return err
 		}
-	case !w.informer.Selects(what.object):
+	case !w.informer.Selects(what.Object):
 		// The cache will not show it. It may have shown an earlier state.
 		return func(ctx context.Context) error {
-			err := waitUntil(ctx, cache, key, func(held metav1.Object) bool { return !versionOf(held).before(what.version) })
+			err := waitUntil(ctx, cache, key, func(held metav1.Object) bool { return !earlier(store.VersionOf(held), what.version) })
 			if held, ok := cache.Get(key); ok && err != nil {
-				err = &await.Error{Wanted: what.version.resourceVersion, Reached: versionOf(held).resourceVersion, Key: key, Err: err}
+				err = &await.Error{Wanted: what.version.ResourceVersion, Reached: store.VersionOf(held).ResourceVersion, Key: key, Err: err}
 			}
 			return err
 		}
@@ -403,53 +397,39 @@ const maxOwn = 16
 // the object belongs to other keys. An event that comes later only costs a call.
 const ownLife = 5 * time.Minute
 
-// version is one state of one object. The zero version stands for no object.
-type version struct{ uid, resourceVersion string }
+// known reports whether a version identifies a state.
+func known(v store.Version) bool { return v.UID != "" && v.ResourceVersion != "" }
 
-// known reports whether the version identifies a state.
-func (v version) known() bool { return v.uid != "" && v.resourceVersion != "" }
-
-// before reports whether a version is an earlier state of the same object.
-func (v version) before(other version) bool {
-	if v.uid != other.uid {
+// earlier reports whether a version is an earlier state of the same object than another one.
+func earlier(v, than store.Version) bool {
+	if v.UID != than.UID {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(v.resourceVersion, other.resourceVersion)
+	order, err := resourceversion.CompareResourceVersion(v.ResourceVersion, than.ResourceVersion)
 	return err == nil && order < 0
 }
 
-// ownWrite is a write of a call that has had no event yet.
-type ownWrite struct {
-	version            // of the object that the server returned
-	replaced string    // the resource version before the write; empty for a creation
-	ended    time.Time // when the call ended
-}
-
-// certain returns the own write if it is certain what it replaced, and that it changed something.
+// certain reports whether it is certain what the write replaced, and that it changed something.
 // The server ignores a precondition of "0", and may refuse or ignore others that are no numbers.
-func (w written) certain() (ownWrite, bool) {
-	switch _, err := resourceversion.CompareResourceVersion(w.replaced, w.replaced); {
-	case w.deleted || !w.version.known():
-		return ownWrite{}, false
-	case w.created:
-		return ownWrite{version: w.version}, true
-	case err != nil || w.replaced == w.version.resourceVersion:
-		return ownWrite{}, false
+func (w written) certain() bool {
+	if w.Deleted || !known(w.version) {
+		return false
 	}
-	return ownWrite{version: w.version, replaced: w.replaced}, true
+	_, err := resourceversion.CompareResourceVersion(w.Replaced, w.Replaced)
+	return w.Created || err == nil && w.Replaced != w.version.ResourceVersion
 }
 
 // shown reports whether an event shows the write and no other change. The state before a
 // modification must be the one that the write replaced. Otherwise the watch left out states, which
 // may be those of other writers.
-func (w ownWrite) shown(t trigger) bool {
+func (w written) shown(t trigger) bool {
 	switch {
 	case t.of != w.version || t.listed:
 		return false
-	case w.replaced == "":
+	case w.Created:
 		return t.added
 	}
-	return t.prior == version{w.uid, w.replaced}
+	return t.prior == store.Version{UID: w.version.UID, ResourceVersion: w.Replaced}
 }
 
 // keep reports whether to ignore an event for now: it shows an own write of the key, or a running
@@ -480,15 +460,17 @@ func (s *state) keep(t trigger) bool {
 // shows reports whether an event shows only an own write. It forgets the writes that will have no
 // event any more.
 func (s *state) shows(t trigger) bool {
-	own := slices.ContainsFunc(s.own, func(w ownWrite) bool { return w.shown(t) })
+	own := slices.ContainsFunc(s.own, func(w written) bool { return w.shown(t) })
 	// The events of an object keep their order. A list shows only the last state, and a version may
 	// come again with another content.
-	s.forget(func(w ownWrite) bool { return w.version == t.of || w.before(t.of) || t.gone && w.uid == t.of.uid })
+	s.forget(func(w written) bool {
+		return w.version == t.of || earlier(w.version, t.of) || t.gone && w.version.UID == t.of.UID
+	})
 	return own
 }
 
 // forget forgets some own writes.
-func (s *state) forget(which func(ownWrite) bool) {
+func (s *state) forget(which func(written) bool) {
 	if s.own = slices.DeleteFunc(s.own, which); len(s.own) == 0 {
 		s.own = nil
 	}
@@ -496,7 +478,7 @@ func (s *state) forget(which func(ownWrite) bool) {
 
 // foreign ends a call. It remembers the writes of the call, and returns the events of other writers
 // during the call.
-func (s *state) foreign(wrote []ownWrite) []trigger {
+func (s *state) foreign(wrote []written) []trigger {
 	if !s.crowded { // else the events of these writes may have passed
 		s.own = append(s.own, wrote...)
 	}
@@ -509,13 +491,12 @@ func (s *state) foreign(wrote []ownWrite) []trigger {
 }
 
 // heardOf returns the own writes for which the sources deliver events.
-func (r *run) heardOf(writes []written, now time.Time) []ownWrite {
-	var all []ownWrite
+func (r *run) heardOf(writes []written, now time.Time) []written {
+	var all []written
 	for _, w := range writes {
-		own, ok := w.certain()
-		if ok && slices.ContainsFunc(r.sources, func(source source) bool { return source.has(w) && source.of().Selects(w.object) }) {
-			own.ended = now
-			all = append(all, own)
+		if w.certain() && slices.ContainsFunc(r.sources, func(source source) bool { return source.has(w) && source.of().Selects(w.Object) }) {
+			w.Object, w.ended = nil, now
+			all = append(all, w)
 		}
 	}
 	return all
@@ -530,7 +511,7 @@ func (r *run) sweepLocked(now time.Time) {
 	r.swept = now
 	for key, s := range r.states {
 		if s.hold == nil && s.own != nil {
-			s.forget(func(w ownWrite) bool { return now.Sub(w.ended) >= ownLife })
+			s.forget(func(w written) bool { return now.Sub(w.ended) >= ownLife })
 			r.tidyLocked(key, s)
 		}
 	}
@@ -562,8 +543,9 @@ func (f *failing) ended(fails bool, writes []written) {
 		return
 	}
 	for _, w := range writes {
-		if w.version.uid != "" {
-			f.wrote = append(f.wrote, written{version: w.version, deleted: w.deleted})
+		if w.version.UID != "" {
+			w.Object = nil
+			f.wrote = append(f.wrote, w)
 		}
 	}
 	if excess := len(f.wrote) - max(len(writes), minRemembered); excess > 0 {
@@ -577,9 +559,9 @@ func (f *failing) ended(fails bool, writes []written) {
 // key, and the retry sees the change.
 func (f *failing) caused(t trigger) bool {
 	own := slices.ContainsFunc(f.wrote, func(w written) bool {
-		return w.version == t.of || w.deleted && w.version.uid == t.of.uid
+		return w.version == t.of || w.Deleted && w.version.UID == t.of.UID
 	})
 	// Events of an object come in order, so those of its earlier writes have come.
-	f.wrote = slices.DeleteFunc(f.wrote, func(w written) bool { return !w.deleted && w.version.before(t.of) })
+	f.wrote = slices.DeleteFunc(f.wrote, func(w written) bool { return !w.Deleted && earlier(w.version, t.of) })
 	return own && f.retried
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/scoped"
+	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -260,11 +261,11 @@ func TestObjectsOfOneTypeAreNotTakenForOfOneKind(t *testing.T) {
 		synctest.Wait()
 		s, err := api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("ns").Get(t.Context(), "s", metav1.GetOptions{})
 		require.NoError(t, err)
-		assert.True(t, secrets.has(written{object: s}))
-		assert.False(t, configMaps.has(written{object: s}))
+		assert.True(t, secrets.has(written{Write: ownwrites.Write{Object: s}}))
+		assert.False(t, configMaps.has(written{Write: ownwrites.Write{Object: s}}))
 		require.NoError(t, w.server.Delete(configMap("a")))
 		synctest.Wait()
-		assert.True(t, configMaps.has(written{object: s}), "it might be the first")
+		assert.True(t, configMaps.has(written{Write: ownwrites.Write{Object: s}}), "it might be the first")
 	})
 }
 

@@ -124,7 +124,7 @@ var mutants = []mutant{{
 }, {
 	name:  "reconcile: an own write hides states that the watch left out",
 	file:  "controller/reconcile/written.go",
-	text:  "return t.prior == version{w.uid, w.replaced}",
+	text:  "return t.prior == store.Version{UID: w.version.UID, ResourceVersion: w.Replaced}",
 	with:  "return true",
 	tests: []string{"./controller/reconcile"},
 }, {
@@ -286,14 +286,14 @@ var mutants = []mutant{{
 }, {
 	name:  "reconcile: a key shares the prior state of an object that it did not have",
 	file:  "controller/reconcile/source.go",
-	text:  "add(w.keys(event.Object), version{})",
+	text:  "add(w.keys(event.Object), store.Version{})",
 	with:  "add(w.keys(event.Object), prior)",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a write without a precondition has an own event",
 	file:  "controller/reconcile/written.go",
-	text:  "case err != nil || w.replaced == w.version.resourceVersion:\n\t\treturn ownWrite{}, false\n",
-	with:  "case err != nil || w.replaced == w.version.resourceVersion:\n\t\treturn ownWrite{version: w.version}, true\n",
+	text:  "return w.Created || err == nil && w.Replaced != w.version.ResourceVersion",
+	with:  "return w.Created || err == nil || true",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "eventqueue: events hasten a failed key again and again",
