@@ -15,7 +15,6 @@ import (
 	"github.com/kubereflector/kubereflector/informer/ondemand"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
-	"github.com/kubereflector/kubereflector/reflector/mapper"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -78,9 +77,8 @@ func (s Selection) selectors() ([]reflector.Option, error) {
 
 // sharing holds the informers that [Informer] has made.
 type sharing struct {
-	mu    sync.Mutex
-	all   map[shared]informer.Runnable // an *informer.Informer of the type in the key
-	asked *mapper.Mapper               // nil until it is needed
+	mu  sync.Mutex
+	all map[shared]any // an *Objects of the type in the key
 }
 
 // shared is the identity of an informer.
@@ -99,56 +97,24 @@ type shared struct {
 // The informer has the options of [WithInformerOptions]. For one with other options, make it and
 // [Manager.Add] it.
 func Informer[T reflector.Object](m *Manager, from Selection) (*informer.Informer[T], error) {
-	if from.Resource.Empty() && from.Kind.Empty() {
-		// So calls with and without the kind return the same informer.
-		from.Kind = kindOf[T](m.scheme)
-	}
-	key := shared{of: reflect.TypeFor[T](), from: from}
-	name := strings.TrimSpace(key.of.String() + " " + from.String())
-	s := &m.informers
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known, ok := s.all[key].(*informer.Informer[T]); ok {
-		return known, nil
-	}
-	resource, err := clientLocked[T](m, from)
+	objects, err := For[T](m, from)
 	if err != nil {
-		return nil, fmt.Errorf("informer of %s: %w", name, err)
+		return nil, err
 	}
-	selecting, err := from.selectors()
-	if err != nil {
-		return nil, fmt.Errorf("informer of %s: %w", name, err)
-	}
-	opts := []informer.Option{informer.WithName(name), informer.WithLogger(m.logger)}
-	for _, more := range m.informing {
-		opts = append(opts, more(name)...)
-	}
-	made := informer.New(resource, append(opts, informer.WithReflector(selecting...))...)
-	if s.all == nil {
-		s.all = map[shared]informer.Runnable{}
-	}
-	s.all[key] = made
-	m.Add(made)
-	return made, nil
+	return objects.Informer, nil
 }
 
-// clientLocked returns the client of a selection.
-func clientLocked[T reflector.Object](m *Manager, from Selection) (*client.Resource[T], error) {
+// clientOf returns the client of a selection.
+func clientOf[T reflector.Object](m *Manager, from Selection) (*client.Resource[T], error) {
 	if m.config == nil {
 		return nil, ErrNoConfig
 	}
 	if !from.Resource.Empty() {
 		return client.ForResource[T](m.config, from.Resource, from.Namespace)
 	}
-	asked := m.mapper
-	if asked == nil {
-		if m.informers.asked == nil {
-			var err error
-			if m.informers.asked, err = mapper.InMemory(m.config); err != nil {
-				return nil, err
-			}
-		}
-		asked = m.informers.asked
+	asked, err := m.restMapper()
+	if err != nil {
+		return nil, err
 	}
 	all, err := client.For[T](m.config, client.WithScheme(m.scheme), client.WithKind(from.Kind), client.WithRESTMapper(asked))
 	if errors.Is(err, client.ErrNoKind) {
@@ -184,15 +150,37 @@ type Objects[T reflector.Object] struct {
 
 // For returns the informer of a selection, as [Informer] does, and a client of the same resource.
 func For[T reflector.Object](m *Manager, from Selection) (*Objects[T], error) {
-	reads, err := Informer[T](m, from)
-	if err != nil {
-		return nil, err
+	if from.Resource.Empty() && from.Kind.Empty() {
+		// So calls with and without the kind return the same informer.
+		from.Kind = kindOf[T](m.scheme)
 	}
-	writes, err := newClient[T](m, from)
-	if err != nil {
-		return nil, err
+	key := shared{of: reflect.TypeFor[T](), from: from}
+	name := strings.TrimSpace(key.of.String() + " " + from.String())
+	s := &m.informers
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.all[key].(*Objects[T]); ok {
+		return known, nil
 	}
-	return &Objects[T]{reads, writes}, nil
+	resource, err := clientOf[T](m, from)
+	if err != nil {
+		return nil, fmt.Errorf("informer of %s: %w", name, err)
+	}
+	selecting, err := from.selectors()
+	if err != nil {
+		return nil, fmt.Errorf("informer of %s: %w", name, err)
+	}
+	opts := []informer.Option{informer.WithName(name), informer.WithLogger(m.logger)}
+	for _, more := range m.informing {
+		opts = append(opts, more(name)...)
+	}
+	made := &Objects[T]{informer.New(resource, append(opts, informer.WithReflector(selecting...))...), resource}
+	if s.all == nil {
+		s.all = map[shared]any{}
+	}
+	s.all[key] = made
+	m.Add(made.Informer)
+	return made, nil
 }
 
 // ByReference returns a cache for a program that reads few of the selected objects: see package
@@ -209,15 +197,13 @@ func ByReference[T reflector.Object](m *Manager, from Selection, owned ...string
 	for n, selector := range owned {
 		whose[n] = from
 		whose[n].LabelSelector = strings.Trim(from.LabelSelector+","+selector, ",")
-	}
-	for _, one := range append(whose, from) { // before the manager has any of the informers
-		if _, err := one.selectors(); err != nil {
-			return nil, nil, fmt.Errorf("informer of %s: %w", one, err)
+		if _, err := whose[n].selectors(); err != nil { // before the manager has any of the informers
+			return nil, nil, fmt.Errorf("informer of %s: %w", whose[n], err)
 		}
 	}
-	objects, err := newClient[T](m, from)
+	objects, err := clientOf[T](m, from)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("client of %s: %w", from, err)
 	}
 	metadata, err := Informer[*metav1.PartialObjectMetadata](m, from)
 	if err != nil {
@@ -236,17 +222,6 @@ func ByReference[T reflector.Object](m *Manager, from Selection, owned ...string
 		whole.AddOwned(i.Cache())
 	}
 	return whole, metadata, nil
-}
-
-// newClient returns a client of the resource of a selection.
-func newClient[T reflector.Object](m *Manager, from Selection) (*client.Resource[T], error) {
-	m.informers.mu.Lock()
-	defer m.informers.mu.Unlock()
-	resource, err := clientLocked[T](m, from)
-	if err != nil {
-		return nil, fmt.Errorf("client of %s: %w", from, err)
-	}
-	return resource, nil
 }
 
 // Reconcile adds a reconciler with the manager's logger. Each log line, also of [reconcile.Logger]

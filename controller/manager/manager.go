@@ -12,7 +12,9 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/reflector/mapper"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 )
 
@@ -51,7 +53,8 @@ type Manager struct {
 	config  *rest.Config
 	elector *leader.Elector // nil without an election
 
-	informers sharing
+	informers  sharing
+	restMapper func() (meta.RESTMapper, error) // that of [WithRESTMapper], or the manager's own
 
 	running lifecycle.Running
 	served  atomic.Pointer[string] // the address of the server
@@ -71,6 +74,12 @@ var _ informer.Runnable = (*Manager)(nil)
 // program does not call [Informer]. Nothing starts before Run.
 func New(config *rest.Config, opts ...Option) *Manager {
 	m := &Manager{options: newOptions(opts), config: config, runs: map[placement]*run{}}
+	m.restMapper = sync.OnceValues(func() (meta.RESTMapper, error) {
+		if m.mapper != nil {
+			return m.mapper, nil
+		}
+		return mapper.InMemory(config)
+	})
 	if m.klog {
 		RouteKlog(m.logger)
 	}
