@@ -19,7 +19,7 @@ import (
 type difference struct {
 	shape         shape
 	before, after map[string]any
-	held          reflect.Value // zero if only a part of the object is compared
+	held          reflect.Value
 }
 
 // differenceOf compares the held object with the wanted one.

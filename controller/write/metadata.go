@@ -66,7 +66,9 @@ func AddFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held 
 	if held.GetDeletionTimestamp() != nil {
 		return held, failed("add finalizer "+finalizer+" to", held, ErrDeleting)
 	}
-	return sendMetadata(ctx, client, held, "finalizers", held.GetFinalizers(), append(slices.Clone(held.GetFinalizers()), finalizer))
+	want := Copy(held)
+	want.SetFinalizers(append(want.GetFinalizers(), finalizer))
+	return Patch(ctx, client, held, want)
 }
 
 // RemoveFinalizer removes a finalizer from the held object, if it has it. If it was the last one of
@@ -79,8 +81,9 @@ func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], he
 	if !slices.Contains(held.GetFinalizers(), finalizer) {
 		return held, nil
 	}
-	others := slices.DeleteFunc(slices.Clone(held.GetFinalizers()), func(other string) bool { return other == finalizer })
-	current, err := sendMetadata(ctx, client, held, "finalizers", held.GetFinalizers(), others)
+	want := Copy(held)
+	want.SetFinalizers(slices.DeleteFunc(want.GetFinalizers(), func(other string) bool { return other == finalizer }))
+	current, err := Patch(ctx, client, held, want)
 	if isGone(err, held) {
 		ownwrites.Report(ctx, ownwrites.Write{Object: held, Deleted: true})
 		return held, nil
@@ -129,7 +132,9 @@ func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, 
 	if err != nil {
 		return held, err
 	}
-	return sendMetadata(ctx, client, held, "ownerReferences", held.GetOwnerReferences(), refs)
+	want := Copy(held)
+	want.SetOwnerReferences(refs)
+	return Patch(ctx, client, held, want)
 }
 
 // owned returns the owner references of an object with the owner as its controller.

@@ -88,28 +88,6 @@ func send[T metav1.Object](ctx context.Context, client Patcher[T], held T, d dif
 	return written, nil
 }
 
-// sendMetadata sends the difference of a list in the metadata, as [Patch] would.
-func sendMetadata[T metav1.Object, X any](ctx context.Context, client Patcher[T], held T, name string, before, after []X) (T, error) {
-	d := difference{shape: shapeOf(reflect.TypeOf(held))}
-	for _, side := range []struct {
-		items []X
-		to    *map[string]any
-	}{{before, &d.before}, {after, &d.after}} {
-		metadata := map[string]any{"uid": held.GetUID()} // so that it is known to exist
-		if len(side.items) > 0 {
-			metadata[name] = side.items
-		}
-		data, err := json.Marshal(map[string]any{"metadata": metadata})
-		if err == nil {
-			*side.to, err = decodeDocument(data)
-		}
-		if err != nil {
-			return held, failed("patch", held, err)
-		}
-	}
-	return send(ctx, client, held, d)
-}
-
 // patching is one change of one held object.
 type patching[T metav1.Object] struct {
 	client Patcher[T]
