@@ -36,6 +36,13 @@ var (
 	ErrIncomplete = lifecycle.ErrIncomplete
 )
 
+// Runner is what package leader runs while it leads, and package shard for a shard: an informer, a
+// manager.Manager, a reconcile.Reconciler, a Controller, or any other value. Its Run must return when ctx has
+// ended, and must be callable again. It may finish its work first, unless the cause of the end is [ErrStopNow].
+type Runner interface {
+	Run(ctx context.Context) error
+}
+
 // Handler processes the events of one object. If it returns nil, the queue is acknowledged. If it
 // returns an error, the queue is retried, unless the error is [eventqueue.Permanent]. Events that
 // [eventqueue.Queue.Each] has acknowledged are not retried. The context ends when the time of

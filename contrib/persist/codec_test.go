@@ -291,7 +291,7 @@ func TestRunKeepsItsPaceWhateverCannotBeEncoded(t *testing.T) {
 		require.NoError(t, s.Replace(nil, "9"))
 		for n := range 20 {
 			require.NoError(t, s.Add(worse(fmt.Sprint(n), "1", fmt.Sprint(n+10))))
-			<-time.After(DefaultDelay)
+			<-time.After(defaultDelay)
 			synctest.Wait()
 			require.Equal(t, n+1, s.State().Unencoded)
 		}

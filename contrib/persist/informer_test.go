@@ -162,7 +162,7 @@ func TestNextProcessServesAtOnceAndListsNothing(t *testing.T) {
 		require.NoError(t, p.informer.WaitForSync(t.Context()))
 		assert.False(t, p.store.State().Stale)
 		assert.Equal(t, 1, lists(server))
-		<-time.After(2 * DefaultDelay)
+		<-time.After(2 * defaultDelay)
 		p.end(t)
 
 		require.NoError(t, server.Delete(configMap("b", 0)))
@@ -345,7 +345,7 @@ func TestNextProcessRefusesAServerBehindItsFile(t *testing.T) {
 				p := begin(t, path, server)
 				p.stop = run(t, p.informer)
 				require.NoError(t, p.informer.WaitForSync(t.Context()))
-				<-time.After(2 * DefaultDelay)
+				<-time.After(2 * defaultDelay)
 				p.end(t)
 
 				require.NoError(t, server.Restore(behind))

@@ -18,11 +18,9 @@ import (
 )
 
 const (
-	// DefaultDelay is the longest time from a change until the store begins to write it.
-	DefaultDelay = time.Second
-
-	// DefaultMaxUnwritten is the default of [Options].MaxUnwritten: 16 MiB.
-	DefaultMaxUnwritten = 16 << 20
+	// The defaults of [Options].
+	defaultDelay        = time.Second
+	defaultMaxUnwritten = 16 << 20
 
 	// defaultChunk is how many objects one transaction writes while the file has no complete list.
 	defaultChunk = 4096
@@ -49,14 +47,14 @@ type Options[T any] struct {
 	AllowSecrets bool
 
 	// Delay is the longest time from a change until the store begins to write it. Changes that come
-	// meanwhile go into the same transaction. The default is [DefaultDelay]; less than 0 means no
+	// meanwhile go into the same transaction. The default is a second; less than 0 means no
 	// delay.
 	Delay time.Duration
 
 	// MaxUnwritten bounds the encoded size of the changes that are not in the file. The store
 	// counts each change with the mean size of the records before it. Beyond the bound, writers to
 	// the store wait. The store never splits a commit, so one commit may exceed the bound. The
-	// default, for 0 or less, is [DefaultMaxUnwritten].
+	// default, for 0 or less, is 16 MiB.
 	MaxUnwritten int
 
 	// ErrorHandler is called with each failure to write, a [*FileError], from the goroutine that
@@ -76,9 +74,9 @@ func (o Options[T]) withDefaults() (Options[T], error) {
 		}
 		o.Codec = codec
 	}
-	o.Delay, o.chunk = cmp.Or(o.Delay, DefaultDelay), cmp.Or(o.chunk, defaultChunk)
+	o.Delay, o.chunk = cmp.Or(o.Delay, defaultDelay), cmp.Or(o.chunk, defaultChunk)
 	if o.MaxUnwritten <= 0 {
-		o.MaxUnwritten = DefaultMaxUnwritten
+		o.MaxUnwritten = defaultMaxUnwritten
 	}
 	if o.ErrorHandler == nil {
 		o.ErrorHandler = func(error) {}

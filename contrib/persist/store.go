@@ -165,9 +165,6 @@ func (s *Store[T]) State() State {
 	return state
 }
 
-// Path returns the path of the file.
-func (s *Store[T]) Path() string { return s.path }
-
 // contact records that the reflector reached the server.
 func (s *Store[T]) contact(scope store.Scope) {
 	s.mu.Lock()

@@ -167,7 +167,7 @@ func (c *candidates) leaders() int {
 
 const pausedLease = 3 * time.Second
 
-func pausable(led Runner, lock resourcelock.Interface) *Elector {
+func pausable(led controller.Runner, lock resourcelock.Interface) *Elector {
 	return New(lock, led, WithTimes(pausedLease, 1500*time.Millisecond, 500*time.Millisecond))
 }
 

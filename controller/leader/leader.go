@@ -16,13 +16,11 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
+// The defaults of [WithTimes].
 const (
-	// DefaultLeaseDuration is how long a lease lasts without a renewal.
-	DefaultLeaseDuration = 15 * time.Second
-	// DefaultRenewDeadline is how long a leader tries to renew its lease.
-	DefaultRenewDeadline = 10 * time.Second
-	// DefaultRetryPeriod is the time between two attempts to get or renew a lease.
-	DefaultRetryPeriod = 2 * time.Second
+	defaultLeaseDuration = 15 * time.Second
+	defaultRenewDeadline = 10 * time.Second
+	defaultRetryPeriod   = 2 * time.Second
 )
 
 // ErrNotLeading means that a context does not come from an [Elector], or that its lease is not
@@ -46,18 +44,12 @@ func CheckHeld(ctx context.Context) error {
 	return nil
 }
 
-// Runner is the led member. Its Run must return when ctx has ended, and must be callable again. It
-// may finish its work first, unless the cause of the end is controller.ErrStopNow.
-type Runner interface {
-	Run(ctx context.Context) error
-}
-
-// Elector runs a [Runner] while it holds a lease. See the package documentation.
+// Elector runs a member while it holds a lease. See the package documentation.
 //
 // Create one with [New], and start it with [Elector.Run].
 type Elector struct {
 	lock    resourcelock.Interface
-	led     Runner
+	led     controller.Runner
 	logger  *zap.Logger
 	lease   time.Duration
 	renew   time.Duration
@@ -78,8 +70,7 @@ func (f optionFunc) apply(e *Elector) { f(e) }
 
 // WithTimes sets how long a lease lasts, how long a leader tries to renew it, and the time between
 // two attempts. The lease is rounded down to whole seconds. It must last longer than both others
-// together, so that the led member can end before it expires. The defaults are
-// [DefaultLeaseDuration], [DefaultRenewDeadline] and [DefaultRetryPeriod].
+// together, so that the led member can end before it expires. The defaults are 15, 10 and 2 seconds.
 func WithTimes(lease, renew, retry time.Duration) Option {
 	return optionFunc(func(e *Elector) { e.lease, e.renew, e.retry = lease, renew, retry })
 }
@@ -97,10 +88,10 @@ func WithLogger(logger *zap.Logger) Option {
 }
 
 // New returns an elector that runs led while it holds a lock. Nothing starts before Run.
-func New(lock resourcelock.Interface, led Runner, opts ...Option) *Elector {
+func New(lock resourcelock.Interface, led controller.Runner, opts ...Option) *Elector {
 	e := &Elector{
 		lock: lock, led: led, logger: zap.NewNop(),
-		lease: DefaultLeaseDuration, renew: DefaultRenewDeadline, retry: DefaultRetryPeriod,
+		lease: defaultLeaseDuration, renew: defaultRenewDeadline, retry: defaultRetryPeriod,
 	}
 	for _, opt := range opts {
 		opt.apply(e)

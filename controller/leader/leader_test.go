@@ -108,7 +108,7 @@ func TestLeaderThatCannotRenewEndsBeforeAnotherMayLead(t *testing.T) {
 			renewed := lease.Spec.RenewTime.Time
 			server.Inject(fault.On("", "leases"))
 			assert.ErrorIs(t, <-one.ended, controller.ErrStopNow, name)
-			assert.Less(t, time.Since(renewed), DefaultLeaseDuration-2*time.Second, name)
+			assert.Less(t, time.Since(renewed), defaultLeaseDuration-2*time.Second, name)
 			<-time.After(time.Minute)
 			assert.Empty(t, one.began)
 			server.ClearFaults()
@@ -204,7 +204,7 @@ func TestLeaseCountsFromWhenItsRequestWasBegun(t *testing.T) {
 				assert.ErrorIs(t, <-one.ended, controller.ErrStopNow)
 				server.ClearFaults()
 				_, renewed := holder(t, newLock(t, server, "two"))
-				assert.LessOrEqual(t, time.Since(renewed), DefaultRenewDeadline+DefaultRetryPeriod+time.Second/10)
+				assert.LessOrEqual(t, time.Since(renewed), defaultRenewDeadline+defaultRetryPeriod+time.Second/10)
 				<-one.began // it leads again
 				assert.NoError(t, stop())
 			})
@@ -230,7 +230,7 @@ func TestLeaderThatLosesTheLeaseWhileItFinishesEndsBeforeAnotherMayLead(t *testi
 		assert.ErrorIs(t, stop(), controller.ErrStopNow)
 		server.ClearFaults()
 		_, renewed := holder(t, newLock(t, server, "two"))
-		assert.Less(t, ended.Sub(renewed), DefaultLeaseDuration-2*time.Second)
+		assert.Less(t, ended.Sub(renewed), defaultLeaseDuration-2*time.Second)
 	})
 }
 
@@ -268,7 +268,7 @@ func TestLeaseIsGivenUpIfNobodyKnowsWhetherItWasTaken(t *testing.T) {
 			return ctx.Err()
 		}}
 		stop := start(t, New(lock, one))
-		<-time.After(DefaultLeaseDuration + 3*DefaultRetryPeriod)
+		<-time.After(defaultLeaseDuration + 3*defaultRetryPeriod)
 		identity, _ := holder(t, newLock(t, server, "two"))
 		require.Equal(t, "one", identity)
 		require.NoError(t, stop())

@@ -32,8 +32,8 @@ func TestTermEndsWhenTheLeaseIsGoneOrAnothers(t *testing.T) {
 		delay time.Duration
 	}{
 		"watched":   {reflectortest.Answer(500).On("watch", "pods"), 0},
-		"forbidden": {reflectortest.Answer(403).On("watch", "leases"), DefaultRetryPeriod},
-		"stalled":   {reflectortest.Stall(nil).On("watch", "leases"), DefaultRetryPeriod},
+		"forbidden": {reflectortest.Answer(403).On("watch", "leases"), defaultRetryPeriod},
+		"stalled":   {reflectortest.Stall(nil).On("watch", "leases"), defaultRetryPeriod},
 	}
 	for name, change := range map[string]func(*reflectortest.Server){
 		"deleted": func(s *reflectortest.Server) { replace(s, nil) },
@@ -62,7 +62,7 @@ func TestTermEndsWhenTheLeaseIsGoneOrAnothers(t *testing.T) {
 					assert.ErrorIs(t, soon(t, one.ended), controller.ErrStopNow)
 					assert.LessOrEqual(t, time.Since(changed), c.delay)
 					soon(t, one.began)
-					assert.GreaterOrEqual(t, time.Since(changed), DefaultLeaseDuration)
+					assert.GreaterOrEqual(t, time.Since(changed), defaultLeaseDuration)
 					assert.NoError(t, stop())
 				})
 			})
@@ -75,11 +75,11 @@ func TestLeaseWithoutHolderIsWaitedForUnlessItWasGivenUp(t *testing.T) {
 		spec  *coordinationv1.LeaseSpec
 		delay time.Duration
 	}{
-		"missing":  {nil, DefaultLeaseDuration},
-		"empty":    {&coordinationv1.LeaseSpec{}, DefaultLeaseDuration},
+		"missing":  {nil, defaultLeaseDuration},
+		"empty":    {&coordinationv1.LeaseSpec{}, defaultLeaseDuration},
 		"given up": {&coordinationv1.LeaseSpec{HolderIdentity: ptr(""), LeaseDurationSeconds: ptr(int32(1))}, 0},
 		"of an earlier process of this name": {
-			&coordinationv1.LeaseSpec{HolderIdentity: ptr("one"), LeaseDurationSeconds: ptr(int32(1))}, DefaultLeaseDuration,
+			&coordinationv1.LeaseSpec{HolderIdentity: ptr("one"), LeaseDurationSeconds: ptr(int32(1))}, defaultLeaseDuration,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestLeaseWithoutHolderIsWaitedForUnlessItWasGivenUp(t *testing.T) {
 				stop := start(t, New(newLock(t, server, "one"), one))
 				<-one.began
 				assert.GreaterOrEqual(t, time.Since(begun), c.delay)
-				assert.LessOrEqual(t, time.Since(begun), c.delay+3*DefaultRetryPeriod)
+				assert.LessOrEqual(t, time.Since(begun), c.delay+3*defaultRetryPeriod)
 				assert.NoError(t, stop())
 			})
 		})
@@ -118,7 +118,7 @@ func TestLeaseThatIsDeletedWhileItIsCreatedIsWaitedFor(t *testing.T) {
 		began := time.Now()
 		stop := start(t, New(&fleeting{newLock(t, server, "one"), server, 3}, one))
 		soon(t, one.began)
-		assert.GreaterOrEqual(t, time.Since(began), DefaultLeaseDuration)
+		assert.GreaterOrEqual(t, time.Since(began), defaultLeaseDuration)
 		<-time.After(time.Minute)
 		assert.Empty(t, one.ended)
 		assert.NoError(t, stop())

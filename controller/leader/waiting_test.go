@@ -113,7 +113,7 @@ func TestCandidateSaysOnceWhyItDoesNotLead(t *testing.T) {
 				assert.Contains(t, line.Message, c.says)
 				assert.Equal(t, c.level, line.Level.String())
 				assert.Equal(t, "default/lease", line.ContextMap()["lease"])
-				assert.Equal(t, DefaultRetryPeriod, line.ContextMap()["tryAgainIn"])
+				assert.Equal(t, defaultRetryPeriod, line.ContextMap()["tryAgainIn"])
 				assert.Empty(t, one.began)
 				holder, _ := line.ContextMap()["holder"].(string)
 				assert.LessOrEqual(t, len(holder), 256)
@@ -149,7 +149,7 @@ func TestCandidateSaysForWhomItWaits(t *testing.T) {
 				begun := time.Now()
 				stop := start(t, New(newLock(t, server, "one"), one, WithLogger(zap.New(core))))
 				soon(t, one.began)
-				assert.GreaterOrEqual(t, time.Since(begun), DefaultLeaseDuration)
+				assert.GreaterOrEqual(t, time.Since(begun), defaultLeaseDuration)
 				assert.Less(t, time.Since(begun), 20*time.Second)
 				require.Len(t, lines.All(), 1)
 				assert.Contains(t, lines.All()[0].Message, c.says)
@@ -217,7 +217,7 @@ func TestLostLeaseSaysWhyItWasNotRenewed(t *testing.T) {
 func TestRenewalThatIsGivenUpDoesNotHideWhyTheOneBeforeFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		lock := &heldLock{Interface: lockOf(t, server.Config(), "one"), renewed: time.Now(), limit: DefaultRenewDeadline}
+		lock := &heldLock{Interface: lockOf(t, server.Config(), "one"), renewed: time.Now(), limit: defaultRenewDeadline}
 		_, _, err := lock.Interface.Get(t.Context())
 		require.True(t, apierrors.IsNotFound(err))
 		require.NoError(t, lock.Interface.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "one"}))
@@ -233,7 +233,7 @@ func TestRenewalThatIsGivenUpDoesNotHideWhyTheOneBeforeFailed(t *testing.T) {
 // leader-L5
 func TestTermThatIsLostBeforeItsWorkBeginsEndsTheWorkAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lock := &heldLock{Interface: lockOf(t, reflectortest.Start(t).Config(), "one"), renewed: time.Now(), limit: DefaultRenewDeadline}
+		lock := &heldLock{Interface: lockOf(t, reflectortest.Start(t).Config(), "one"), renewed: time.Now(), limit: defaultRenewDeadline}
 		lock.check(&resourcelock.LeaderElectionRecord{HolderIdentity: "two"}, nil) // a renewal was faster
 		work, lose := context.WithCancel(t.Context())
 		defer lock.begin(time.Hour, lose)()
@@ -253,7 +253,7 @@ func TestRenewalOfADeletedLeaseEndsTheTermThoughReadsFail(t *testing.T) {
 		replace(server, nil)
 		deleted := time.Now()
 		assert.ErrorIs(t, soon(t, one.ended), controller.ErrStopNow)
-		assert.LessOrEqual(t, time.Since(deleted), DefaultRetryPeriod)
+		assert.LessOrEqual(t, time.Since(deleted), defaultRetryPeriod)
 		server.ClearFaults()
 		require.NoError(t, stop())
 	})

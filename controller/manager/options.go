@@ -23,9 +23,8 @@ const (
 	// dead.
 	answerLimit = 5 * time.Second
 
-	// DefaultStuckAfter is how long a call of a reconcile function may take until the
-	// process counts as dead.
-	DefaultStuckAfter = 15 * time.Minute
+	// defaultStuckAfter is the default of [WithStuckAfter].
+	defaultStuckAfter = 15 * time.Minute
 )
 
 // Option configures a [Manager].
@@ -57,7 +56,7 @@ type optionFunc func(*options)
 func (f optionFunc) apply(o *options) { f(o) }
 
 func newOptions(opts []Option) options {
-	o := options{logger: defaultLogger(), scheme: scheme.Scheme, stuck: DefaultStuckAfter}
+	o := options{logger: defaultLogger(), scheme: scheme.Scheme, stuck: defaultStuckAfter}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
@@ -136,7 +135,7 @@ func WithElection(lock resourcelock.Interface, opts ...leader.Option) Option {
 }
 
 // WithStuckAfter sets how long a call of a function given to [Reconcile] may take before /healthz
-// fails. It should be far longer than any healthy call. The default is [DefaultStuckAfter]. 0 or
+// fails. It should be far longer than any healthy call. The default is 15 minutes. 0 or
 // less means no limit.
 func WithStuckAfter(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.stuck = d })

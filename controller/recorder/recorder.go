@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// DefaultDrainTimeout is how long Run continues with pending Events after ctx has ended.
-	DefaultDrainTimeout = 5 * time.Second
+	// defaultDrainTimeout is the default of [WithDrainTimeout].
+	defaultDrainTimeout = 5 * time.Second
 
 	// earlyLimit is the largest number of Events that wait for Run. client-go queues the same
 	// number for the server.
@@ -93,7 +93,7 @@ func WithLogger(logger *zap.Logger) Option {
 }
 
 // WithDrainTimeout sets how long Run continues with pending Events after ctx has ended. The default
-// is [DefaultDrainTimeout].
+// is 5 seconds.
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(r *Recorder) { r.timeout = d })
 }
@@ -103,7 +103,7 @@ func WithDrainTimeout(d time.Duration) Option {
 func New(client eventsv1client.EventsV1Interface, controller string, opts ...Option) *Recorder {
 	r := &Recorder{
 		client: client, name: controller,
-		logger: zap.NewNop(), timeout: DefaultDrainTimeout,
+		logger: zap.NewNop(), timeout: defaultDrainTimeout,
 	}
 	for _, opt := range opts {
 		opt.apply(r)

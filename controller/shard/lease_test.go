@@ -58,7 +58,7 @@ func TestMemberThatClaimsToBeFirstIsReported(t *testing.T) {
 		pass(time.Second)
 		assert.Empty(t, w.load())
 		assert.ErrorIs(t, one.Ready(), ErrForeignLease)
-		pass(DefaultLeaseDuration + DefaultRenewPeriod)
+		pass(defaultLeaseDuration + defaultRenewPeriod)
 		assert.Equal(t, 2, w.load()["one"])
 		assert.NoError(t, one.Ready())
 		require.NoError(t, one.stop())
@@ -134,7 +134,7 @@ func TestRenewalThatChangesNothingDoesNotCount(t *testing.T) {
 		two := w.start("two")
 		pass(time.Second)
 		network.on.Store(true)
-		pass(DefaultRenewDeadline + time.Second)
+		pass(defaultRenewDeadline + time.Second)
 		assert.Zero(t, w.load()["one"], "others see no renewal")
 		network.on.Store(false)
 		pass(time.Minute)
@@ -164,7 +164,7 @@ func TestNothingIsMissingUpToTheVersionOfAView(t *testing.T) {
 	}()
 	var views []*view
 	for done := false; !done; {
-		v, _ := s.look(&options{clock: monotonic{}, lease: DefaultLeaseDuration}, w.group)
+		v, _ := s.look(&options{clock: monotonic{}, lease: defaultLeaseDuration}, w.group)
 		views = append(views, v)
 		done = len(v.members) == all
 	}

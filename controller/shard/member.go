@@ -48,7 +48,7 @@ var _ informer.Runnable = (*Member)(nil)
 func New(client coordination.LeasesGetter, group Group, identity string, hold RunFunc, opts ...Option) (*Member, error) {
 	m := &Member{
 		options: options{
-			lease: DefaultLeaseDuration, deadline: DefaultRenewDeadline, period: DefaultRenewPeriod,
+			lease: defaultLeaseDuration, deadline: defaultRenewDeadline, period: defaultRenewPeriod,
 			drain: drainTimeout, logger: zap.NewNop(), clock: monotonic{}, suffix: func() string { return strings.ToLower(rand.Text()[:10]) },
 		},
 		group: group, identity: identity, hold: hold,
@@ -229,19 +229,13 @@ func CheckHeld(ctx context.Context) error {
 	return h.valid()
 }
 
-// Runner runs until ctx ends, such as an informer, a manager.Manager, a reconcile.Reconciler or a
-// controller.Controller.
-type Runner interface {
-	Run(ctx context.Context) error
-}
-
 // Work is the work of one shard, made for one [RunFunc].
 type Work struct {
 	// Caches are the caches that Led reads, such as an informer of the shard's objects, or an
 	// manager.Manager. They end after Led. Nil means none.
-	Caches Runner
+	Caches controller.Runner
 	// Led is the rest of the work, such as a reconcile.Reconciler.
-	Led Runner
+	Led controller.Runner
 }
 
 // ErrNoWork means that a [Work] has no Led.
@@ -292,12 +286,10 @@ func (w Work) run(ctx context.Context) error {
 }
 
 const (
-	// DefaultLeaseDuration is how long a silent member keeps its shards.
-	DefaultLeaseDuration = 15 * time.Second
-	// DefaultRenewDeadline is how long a member works without a renewal of its lease.
-	DefaultRenewDeadline = 10 * time.Second
-	// DefaultRenewPeriod is the time between two renewals.
-	DefaultRenewPeriod = 2 * time.Second
+	// The defaults of [WithTimes].
+	defaultLeaseDuration = 15 * time.Second
+	defaultRenewDeadline = 10 * time.Second
+	defaultRenewPeriod   = 2 * time.Second
 	// drainTimeout is how long a [RunFunc] may take to return when the member gives up its shard. After
 	// that the member tells it to end at once, by controller.HardStopContext, and reports it. The member
 	// keeps the shard until the RunFunc has returned.
@@ -343,8 +335,8 @@ func (f optionFunc) apply(o *options) { f(o) }
 // WithTimes sets how long a silent member keeps its shards, how long a member works without a
 // renewal, and the time between two renewals. The lease must be whole seconds, at most
 // [MaxLeaseDuration]. The time between deadline and lease is at least a fifth of the lease. It
-// allows the work to end, and clocks to differ. The defaults are [DefaultLeaseDuration],
-// [DefaultRenewDeadline] and [DefaultRenewPeriod].
+// allows the work to end, and clocks to differ. The defaults are 15, 10
+// and 2 seconds.
 func WithTimes(lease, deadline, period time.Duration) Option {
 	return optionFunc(func(o *options) { o.lease, o.deadline, o.period = lease, deadline, period })
 }

@@ -68,14 +68,14 @@ func TestMemberThatIsCutOffEndsBeforeOthersTakeItsShards(t *testing.T) {
 		before := one.State().Incarnation
 		network.set(func() { network.cut = true })
 		cut := time.Now()
-		pass(DefaultRenewDeadline)
+		pass(defaultRenewDeadline)
 		assert.Equal(t, map[string]int{"two": 2}, w.load(), "the work has ended")
 		assert.Empty(t, one.Owned())
 		assert.Error(t, one.Ready())
 		for w.load()["two"] < 4 {
 			pass(100 * time.Millisecond)
 		}
-		assert.LessOrEqual(t, time.Since(cut), DefaultLeaseDuration+time.Second)
+		assert.LessOrEqual(t, time.Since(cut), defaultLeaseDuration+time.Second)
 		network.set(func() { network.cut = false })
 		pass(time.Minute)
 		assert.Equal(t, map[string]int{"one": 2, "two": 2}, w.load())
@@ -233,7 +233,7 @@ func TestMemberWhoseLeaseIsDeletedByHandJoinsAnewAndNothingOverlaps(t *testing.T
 		require.NoError(t, w.client().Leases("default").Delete(t.Context(), memberLease("foos", deleted), metav1.DeleteOptions{}))
 		pass(8 * time.Second)
 		assert.Equal(t, map[string]int{"one": 2, "two": 2}, w.load())
-		pass(DefaultLeaseDuration)
+		pass(defaultLeaseDuration)
 		assert.Equal(t, map[string]int{"two": 4}, w.load())
 		network.set(func() { network.cut = false })
 		pass(time.Minute)

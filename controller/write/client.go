@@ -50,19 +50,10 @@ func in[T metav1.Object, C any](of C, object T) (C, error) {
 	if namespace != "" {
 		return of, fmt.Errorf("the client is of the namespace %q: %w", namespace, client.ErrOtherObject)
 	}
-	switch all := any(of).(type) {
-	case *client.Resource[T]:
+	if all, ok := any(of).(*client.Resource[T]); ok {
 		return any(all.In(object.GetNamespace())).(C), nil
-	case anyResource:
-		return of, nil // of another T: it returns an error by itself
 	}
 	return of, fmt.Errorf("the client is of all namespaces, whose objects it can only list: pass the client of %q: %w", object.GetNamespace(), client.ErrOtherObject)
-}
-
-// anyResource is a [client.Resource] of some type.
-type anyResource interface {
-	jsonGetter
-	Namespace() string
 }
 
 // errOptions means that a caller passed more options than one value of them holds.

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// DefaultInterval is the default of [WithInterval].
-	DefaultInterval = time.Second
+	// defaultInterval is the default of [WithInterval].
+	defaultInterval = time.Second
 	// keptChanges is how many changes of each informer the page remembers, at about 150 bytes each.
 	keptChanges = 512
 	// keptVersions is for how many of the last changes of each informer the page keeps the object before
@@ -121,14 +121,14 @@ type optionFunc func(*Page)
 func (f optionFunc) apply(p *Page) { f(p) }
 
 // WithInterval sets how often the page renews its view, for any number of readers. The default is
-// [DefaultInterval]; the minimum is 50 ms.
+// a second; the minimum is 50 ms.
 func WithInterval(d time.Duration) Option {
 	return optionFunc(func(p *Page) { p.interval = max(d, minInterval) })
 }
 
 // New returns an empty page.
 func New(opts ...Option) *Page {
-	p := &Page{interval: DefaultInterval, closed: make(chan struct{}), looking: make(chan struct{}, 1)}
+	p := &Page{interval: defaultInterval, closed: make(chan struct{}), looking: make(chan struct{}, 1)}
 	for _, opt := range opts {
 		opt.apply(p)
 	}

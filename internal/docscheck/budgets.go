@@ -16,13 +16,13 @@ var budgets = map[string]exports{
 	"contrib/otel":                        {5, 2},
 	"contrib/prometheus":                  {7, 6},
 	"contrib/prometheus/rulestest":        {0, 0},
-	"controller":                          {14, 2},
-	"controller/leader":                   {11, 3},
-	"controller/manager":                  {30, 17},
+	"controller":                          {15, 2},
+	"controller/leader":                   {7, 3},
+	"controller/manager":                  {29, 17},
 	"controller/reconcile":                {30, 8}, // EnqueueEvent: events of informers that come and go must not end a back-off as Enqueue does; OnUncalled is for refer alone
-	"controller/recorder":                 {8, 5},
+	"controller/recorder":                 {7, 5},
 	"controller/refer":                    {4, 1},
-	"controller/shard":                    {31, 11},
+	"controller/shard":                    {27, 11},
 	"controller/simulate":                 {15, 0}, // Jobs, Pods, StatefulSets, DaemonSets: operators wait for what their controllers do
 	"controller/write":                    {22, 1},
 	"eventqueue":                          {36, 44}, // AddResync needs no bool in Add; Left and IsClosed answer what callers asked Drain and Take with an ended context
@@ -31,17 +31,17 @@ var budgets = map[string]exports{
 	"informer/fleet":                      {28, 16}, // reasons why a kind is not served are names
 	"informer/scoped":                     {5, 2},
 	"informer/clientgo":                   {33, 41}, // NewSharedInformer has client-go's name; WithShallowTransform spares a copy, WithLocalWrites is for tests with a server of their own
-	"informer/inspect":                    {19, 4},
+	"informer/inspect":                    {18, 4},
 	"informer/ondemand":                   {19, 10},
 	"reflector":                           {41, 17}, // LearnScope asks what ClusterScoped tells; OnChange spares a goroutine for each informer; a selected object that is missing is looked up; Polling is a phase of its own; ListTypeError shows its method
-	"reflector/mapper":                    {10, 20}, // callers tell a group that does not answer from a failure as a whole
+	"reflector/mapper":                    {9, 20},  // callers tell a group that does not answer from a failure as a whole
 	"reflector/reflectortest":             {45, 34}, // WithCustomResourceDefinitions and ListKind: kinds that come and go have no Go type; WithAdmission takes a value of a type; WithStableUIDs: operators make names of UIDs; StoredObject, ParseRequest and CollectGarbage: a simulation compares and drives any kind
 	"reflector/reflectortest/conformance": {5, 0},   // Gadgets: defaults need a schema of their own
 	"store":                               {47, 65}, // a part without a list lacks every write, so it says Synced; WriteUnannounced is for clientgo alone
 	"store/await":                         {6, 2},
 	"contrib/compact":                     {12, 28},
 	"store/guard":                         {9, 8},
-	"contrib/persist":                     {26, 26},
+	"contrib/persist":                     {24, 25},
 	"store/storetest":                     {5, 6}, // RunBatches fails without batches, where Run skipped them
 	"reflector/record":                    {15, 14},
 	"reflector/answer":                    {5, 7},

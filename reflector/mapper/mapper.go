@@ -28,8 +28,8 @@ import (
 	"k8s.io/client-go/util/homedir"
 )
 
-// DefaultTTL is the default lifetime of cached discovery results.
-const DefaultTTL = 10 * time.Minute
+// defaultTTL is the default of [WithTTL].
+const defaultTTL = 10 * time.Minute
 
 // Option configures [OnDisk].
 type Option interface{ apply(*options) }
@@ -50,7 +50,7 @@ func WithDirectory(path string) Option {
 	return optionFunc(func(o *options) { o.directory = path })
 }
 
-// WithTTL sets the lifetime of cached discovery results. The default is [DefaultTTL]. With 0 or
+// WithTTL sets the lifetime of cached discovery results. The default is 10 minutes. With 0 or
 // less the mapper does not use the results of other processes: each process requests discovery
 // once.
 func WithTTL(d time.Duration) Option {
@@ -84,7 +84,7 @@ var _ meta.ResettableRESTMapper = (*Mapper)(nil)
 // client. It returns [ErrNoDirectory] without a cache directory, and an error if the config is
 // invalid.
 func OnDisk(config *rest.Config, opts ...Option) (*Mapper, error) {
-	o := options{directory: defaultDirectory(), ttl: DefaultTTL}
+	o := options{directory: defaultDirectory(), ttl: defaultTTL}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/shard"
 	"github.com/kubereflector/kubereflector/informer"
@@ -216,7 +217,7 @@ type remembered struct {
 	of      *replica
 	index   int
 	objects *informer.Informer[*unstructured.Unstructured]
-	shard.Runner
+	controller.Runner
 }
 
 func (m remembered) Run(ctx context.Context) error {
