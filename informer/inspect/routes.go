@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -43,12 +42,8 @@ func (p *Page) newRoutes() *http.ServeMux {
 	routes.HandleFunc("GET /object", p.serveObject)
 	routes.HandleFunc("GET /object.json", p.serveObject)
 	routes.HandleFunc("GET /stream", p.serveStream)
-	files, err := fs.Sub(assets, "assets")
-	if err != nil {
-		panic(err) // the folder is in the program
-	}
 	for _, name := range []string{"page.css", "page.js"} {
-		routes.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, name) })
+		routes.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
 	}
 	return routes
 }
