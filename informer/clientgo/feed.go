@@ -367,15 +367,5 @@ func (f *Feed[T]) keyOf(object any) (store.Key, error) {
 
 // unchanged reports whether an update changes nothing.
 func unchanged(prior, object any) bool {
-	before, ok := versionOf(prior)
-	after, too := versionOf(object)
-	return ok && too && before == after && store.EqualContent(prior, object)
-}
-
-func versionOf(object any) (store.Version, bool) {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return store.Version{}, false
-	}
-	return store.Version{UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion()}, true
+	return store.VersionOf(prior) == store.VersionOf(object) && store.EqualContent(prior, object)
 }

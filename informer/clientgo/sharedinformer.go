@@ -356,12 +356,9 @@ func newController(options cache.InformerOptions) (cache.Indexer, cache.Controll
 		Identifier: options.Identifier, InformerMetricsProvider: options.InformerMetricsProvider,
 	})
 	c := handling{SharedInformer: s, logger: options.Logger, handled: s}
-	err := s.SetTransform(options.Transform)
-	if err == nil && options.Handler != nil {
-		c.handled, err = s.AddEventHandler(options.Handler)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("clientgo: new informer: %v", err)) // not for a new informer
+	_ = s.SetTransform(options.Transform) // these fail only after the start
+	if options.Handler != nil {
+		c.handled, _ = s.AddEventHandler(options.Handler)
 	}
 	return s.GetIndexer(), c
 }

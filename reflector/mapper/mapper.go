@@ -153,16 +153,9 @@ type transport struct {
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	caller := t.mapper.caller.Load()
-	if caller == nil {
-		response, err := t.RoundTripper.RoundTrip(r)
-		if err == nil {
-			response.Body = restguard.Bounded(response.Body)
-		}
-		return response, err
-	}
+	caller := *t.mapper.caller.Load() // requests are sent within use only
 	ctx, cancel := context.WithCancelCause(r.Context())
-	stop := context.AfterFunc(*caller, func() { cancel(context.Cause(*caller)) })
+	stop := context.AfterFunc(caller, func() { cancel(context.Cause(caller)) })
 	end := func() { stop(); cancel(nil) }
 	response, err := t.RoundTripper.RoundTrip(r.WithContext(ctx))
 	if err != nil {
