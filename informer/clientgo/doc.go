@@ -91,6 +91,6 @@
 // # Code
 //
 // sharedinformer.go is an informer of ours with client-go's interface; handlers.go has its event handlers,
-// transform and metrics, indexer.go its cache, copy.go the copies for transforms, and untyped.go the
-// informers of a ListerWatcher. feed.go is the other direction: it fills a store from an informer of client-go.
+// transform and metrics, indexer.go its cache, and untyped.go the informers of a ListerWatcher. into.go writes
+// to a store of client-go. feed.go is the other direction: it fills a store from an informer of client-go.
 package clientgo
