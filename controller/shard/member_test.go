@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"net/http"
 	"testing"
@@ -209,7 +208,7 @@ func TestMembersThatKnowOfAnotherNumberOfShardsWait(t *testing.T) {
 		assert.EqualValues(t, 5, waits[0].ContextMap()["shards"])
 		require.Len(t, waits[0].ContextMap()["others"], 1)
 		assert.Regexp(t, "^one.*: 2$", waits[0].ContextMap()["others"].([]any)[0])
-		assert.Regexp(t, `one\S*: 2 of 2`, maps.Collect(two.StatusItems())["members"])
+		assert.Regexp(t, `one\S*: 2 of 2`, facts(two)["members"])
 		require.NoError(t, one.stop())
 		pass(time.Second)
 		assert.Equal(t, map[string]int{"two": 5}, w.load())
@@ -377,15 +376,20 @@ func TestMembersOfNoUseAreRefused(t *testing.T) {
 	assert.ErrorIs(t, err, controller.ErrIncomplete)
 }
 
+func facts(m *started) map[string]string {
+	all := map[string]string{}
+	for _, item := range m.StatusItems() {
+		all[item[0]] = item[1]
+	}
+	return all
+}
+
 func TestFactsSayWhoHasWhat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
 		one, two := w.start("one"), w.start("two")
 		pass(time.Second)
-		has := func(m *started) map[string]string {
-			return maps.Collect(m.StatusItems())
-		}
-		first, second := has(one), has(two)
+		first, second := facts(one), facts(two)
 		assert.Equal(t, "Sharing", first["does"])
 		assert.Equal(t, "2 of 4 shards", first["has"])
 		assert.Len(t, first["shards"], len("0 1"))
@@ -394,8 +398,8 @@ func TestFactsSayWhoHasWhat(t *testing.T) {
 		assert.Regexp(t, `^one\S*: 2; two\S*: 2$`, first["members"])
 		require.NoError(t, two.stop())
 		pass(time.Second / 2) // not when the lease is renewed: two renewals at one time are no change
-		assert.Equal(t, "0 1 2 3", has(one)["shards"])
+		assert.Equal(t, "0 1 2 3", facts(one)["shards"])
 		require.NoError(t, one.stop())
-		assert.Equal(t, map[string]string{"does": "Stopped"}, has(one))
+		assert.Equal(t, map[string]string{"does": "Stopped"}, facts(one))
 	})
 }

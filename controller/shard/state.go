@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 	"strconv"
@@ -240,17 +239,7 @@ func (m *Member) Alive() error {
 // StatusItems returns [Member.State] as names and values for package inspect: the phase, the shards
 // that this member works on, the shards that do not end, the shards without a holder, and the
 // members.
-func (m *Member) StatusItems() iter.Seq2[string, string] {
-	return func(yield func(name, value string) bool) {
-		for _, item := range m.statusItems() {
-			if !yield(item[0], item[1]) {
-				return
-			}
-		}
-	}
-}
-
-func (m *Member) statusItems() [][2]string {
+func (m *Member) StatusItems() [][2]string {
 	s := m.State()
 	items := [][2]string{{"does", string(s.Phase)}}
 	add := func(name, value string) {

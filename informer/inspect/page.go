@@ -106,8 +106,8 @@ func (m *namedRunnable) look() (shown Runnable) {
 	err := m.runnable.Ready()
 	shown.Ready, shown.Reason = err == nil, errorText(err)
 	if reporter, ok := m.runnable.(StatusReporter); ok {
-		for name, value := range reporter.StatusItems() {
-			shown.StatusItems = append(shown.StatusItems, StatusItem{Name: name, Value: value})
+		for _, item := range reporter.StatusItems() {
+			shown.StatusItems = append(shown.StatusItems, StatusItem{Name: item[0], Value: item[1]})
 		}
 	}
 	return shown

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -295,9 +293,7 @@ func (m member) Ready() error                      { return m.err }
 
 type talkative struct{ member }
 
-func (talkative) StatusItems() iter.Seq2[string, string] {
-	return maps.All(map[string]string{"colour": "<blue>"})
-}
+func (talkative) StatusItems() [][2]string { return [][2]string{{"colour", "<blue>"}} }
 
 func TestRunnablesAreReadyOrNot(t *testing.T) {
 	p := inspect.New()

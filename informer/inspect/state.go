@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"iter"
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
@@ -34,7 +33,7 @@ type StatusItem struct {
 // StatusReporter is a runnable that shows more about itself than its readiness, such as its shards.
 // StatusItems returns names and values. It may be called from any goroutine, and must be quick.
 type StatusReporter interface {
-	StatusItems() iter.Seq2[string, string]
+	StatusItems() [][2]string
 }
 
 // Informer is the state of one informer.
