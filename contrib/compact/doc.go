@@ -54,13 +54,7 @@
 //     decoded objects of compact-C3, and the objects that the reflector is decoding, are in memory
 //     unpacked.
 //
-// # Learning
-//
-// The packer samples at most 64 objects. Its dictionary consists of the objects of one half that
-// differ enough from each other; it tries the dictionary on the other half. It learns after the
-// first 16 objects, then after 128 and 1,024 more, and then after each further 4,096. It uses the
-// new dictionary if its output is at least a tenth smaller than with the old one. It does not pack
-// older objects anew. Learning takes some ten milliseconds in the goroutine that writes.
+// Learning takes some ten milliseconds in the goroutine that writes. Older objects are not packed again.
 //
 // # Followers
 //

@@ -189,7 +189,8 @@ func newCoder[T any](packer *Packer[T], content []byte) (*coder[T], error) {
 	return &coder[T]{&dictionary[T]{packer, decoder}, encoder}, err
 }
 
-// learner samples packed objects, and makes dictionaries of the sample.
+// learner samples packed objects, and makes dictionaries of one half of the sample. It tries them on the other
+// half.
 type learner[T any] struct {
 	// mu protects the fields below it.
 	mu     sync.Mutex

@@ -16,27 +16,7 @@
 // objects, metadata only and RemoveInformer. controller-runtime's own specs of its cache pass with
 // both functions.
 //
-// # What differs
-//
-//	case                             here, and in controller-runtime
-//	an object does not decode        the cache syncs without the object and logs an error;
-//	                                 there, the cache does not sync
-//	a transform fails                the same, and the object is tried again; there, by a watch-list
-//	                                 the cache syncs without the object until the next list, and
-//	                                 by a list it does not sync
-//	a handler panics                 the informer retries the event with back-off;
-//	                                 there, the process ends
-//	the watch error handler          also gets watches that break; each error is a
-//	                                 *reflector.Error, for errors.Is and errors.As
-//	the informer stops               handlers get the queued events, for at most ten seconds;
-//	                                 there, queued events are dropped
-//	EnableWatchBookmarks is false    controller-runtime decodes the objects
-//	the server redirects to          the request fails; there, the client follows
-//	another host
-//	a compact or persisted store     not supported: a compact cache holds packed objects, but
-//	for a kind                       handlers and indexers take the objects; a persisted cache needs
-//	                                 a codec and a file for each of the informers that
-//	                                 controller-runtime makes for a kind, and takes no transform
+// docs/controller-runtime-caches.md lists what differs. Compact and persisted stores are not supported.
 //
 // # By reference
 //

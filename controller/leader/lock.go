@@ -255,12 +255,8 @@ func (l *heldLock) loss(record *resourcelock.LeaderElectionRecord) error {
 
 // announce creates a lease without a holder. If the lease of a leader was deleted, that leader works
 // on for less than a lease duration, until it reads the lease again. All candidates wait for that
-// long, from the moment at which they see the new lease.
-//
-// Taking a missing lease at once would save the first leader of a new cluster those 15 seconds. The
-// package documentation says why that is not safe. A candidate cannot find out, either: the API keeps
-// no trace of deleted objects, and neither the age of the namespace nor that of the candidate bounds
-// the age of that leader's term.
+// long, from the moment at which they see the new lease. The package documentation says why none of them
+// takes a missing lease at once.
 func (l *heldLock) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.limit, errSlow(l.limit))
 	defer cancel()

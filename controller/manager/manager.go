@@ -95,9 +95,8 @@ func New(config *rest.Config, opts ...Option) *Manager {
 // Add a member to one manager only, and only once.
 //
 // Errors and checks use the result of the member's method Name, or its type if there is no such
-// method or the name is empty. Two members with the same Name are an error of Run. If Run runs, the
-// second member does not start: Ready and [Membership.Err] return an [ErrDuplicateName]. A nil member
-// is such an error, too, a controller.ErrIncomplete.
+// method or the name is empty. A second member of a name is an [ErrDuplicateName], as manager-N10 says,
+// also of [Membership.Err]. A nil member is such an error, too, a controller.ErrIncomplete.
 func (m *Manager) Add(member informer.Runnable) *Membership { return m.add(member, everyProcess) }
 
 // AddLeaderElected adds a member that works while this process leads, or always if there is no
@@ -190,10 +189,7 @@ func (m *Manager) Leading() bool {
 // Without an election, led members start at the same time. With an election, they start once the
 // others are synced and this process has the lease.
 //
-// At the end the led members finish first, then the others, then the informers, and then the
-// server. So members can finish while the informers still fill their caches. No other member may
-// wait for an informer to end. If a member is a Manager, its informers end with the informers of
-// the outer manager, unless one of its members fails.
+// They end in the order of manager-N3, so no other member may wait for an informer to end.
 //
 // Run returns the error of each member as a [*RunnableError], and the errors of the election and the
 // server. If the manager stopped a member, Run logs its [*eventqueue.DrainError], or the
@@ -201,10 +197,8 @@ func (m *Manager) Leading() bool {
 // [Membership.Err] returns the error of a member that was stopped; Run does not. While another Run
 // has not returned, Run returns a controller.ErrRunning.
 //
-// Run fails before it starts any member if two have the same name, with an [ErrDuplicateName]. Run
-// fails before it starts led members if a reconciler watches an informer that does not run
-// within a second. Members, and members of nested managers, are exempt. The error names the
-// informer. Run may be called again if the members' Run may.
+// Run fails with an [ErrDuplicateName], as manager-N10 says, and as manager-N9 says before it starts led
+// members: it gives an informer a second to start.
 func (m *Manager) Run(ctx context.Context) error {
 	return m.runWithin(ctx, ctx.Done(), func() {})
 }

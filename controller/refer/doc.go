@@ -27,9 +27,8 @@
 // one informer of the whole kind, which the fleet shares with other parts of the program.
 //
 // Get and List return an error as long as the cache does not show what the server has: its first list is not
-// complete, the fleet has ended, or the kind is not served, which errors.Is recognizes by
-// [reflector.ErrNotServed] and which mostly is a [*fleet.NotServedError] with the reason. They wait for nothing. The key is reconciled again as soon as
-// that changes, so the function may also say so in a status and return nil, which spares the back-off and a
+// complete, the fleet has ended, or the kind is not served ([reflector.ErrNotServed], mostly a
+// [*fleet.NotServedError] with the reason). They wait for nothing. The key is reconciled again as soon as that changes, so the function may also say so in a status and return nil, which spares the back-off and a
 // line of log.
 //
 // # Guarantees

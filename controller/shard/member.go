@@ -168,11 +168,9 @@ type Shard struct {
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Of) }
 
 // RunFunc does the work of a shard. The member calls it on its own goroutine after it took the
-// shard. ctx ends when the member gives up the shard. Without controller.HardStopContext, the shard
-// moves to another member, and RunFunc may finish its current work. With
-// controller.HardStopContext, all work must end at once. The first may turn into the second: see
-// controller.HardStopped. No other member has the shard before RunFunc has returned, unless the
-// lease was lost: see the package documentation.
+// shard. ctx ends when the member gives up the shard: RunFunc may finish its current work, as shard-P3
+// says, or all work must end at once, as shard-P2 says. The first may turn into the second: see
+// controller.HardStopped.
 //
 // An error after the end of ctx is logged. If RunFunc returns before, the member gives up all its
 // shards, and Run returns the error. A panic in RunFunc ends the process, as in any goroutine, and

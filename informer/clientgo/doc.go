@@ -56,14 +56,8 @@
 //
 // # What is different
 //
-// The guarantees of package informer replace those of client-go:
-//
-//   - An object that was deleted and created again is a deletion and an addition.
-//   - A relist sends no events for unchanged objects.
-//   - A resync goes only to the handlers that asked for it, each in its own period of at least a
-//     second.
-//   - A handler that panics does not end the program. Its event is retried after a back-off.
-//   - On stop, handlers process their queued events.
+// The guarantees of package informer replace those of client-go: docs/from-client-go.md lists what code may
+// notice.
 //
 // Tests write to the cache of an informer. Before Run any code may, and the first list replaces these
 // objects. After the start only the reflector writes, because until the next list nothing would correct a

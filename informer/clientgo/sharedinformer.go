@@ -176,8 +176,8 @@ func (s *SharedIndexInformer[T]) RunWithContext(ctx context.Context) {
 	}
 }
 
-// ending returns a context that ends as ctx does. The one of wait.ContextForChannel has no error after a value was sent to its channel, as code does that
-// means to close it. Contexts that derive from it then panic.
+// ending returns a context that ends as ctx does. The one of wait.ContextForChannel has no error after a value
+// was sent to its channel, as code does that means to close it. Contexts that derive from it then panic.
 func ending(ctx context.Context) (context.Context, context.CancelFunc) {
 	stop := ctx.Done()
 	if ctx != wait.ContextForChannel(stop) {

@@ -229,7 +229,7 @@ func (m *Mapper) KindFor(resource schema.GroupVersionResource) (schema.GroupVers
 	return m.KindForWithContext(context.Background(), resource)
 }
 
-// KindForWithContext returns the kind of a resource.
+// KindForWithContext is [Mapper.KindFor], and returns when ctx ends.
 func (m *Mapper) KindForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) (schema.GroupVersionKind, error) { return mapper.KindFor(resource) })
 }
@@ -239,7 +239,7 @@ func (m *Mapper) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupV
 	return m.KindsForWithContext(context.Background(), resource)
 }
 
-// KindsForWithContext returns the possible kinds of a resource, the preferred one first.
+// KindsForWithContext is [Mapper.KindsFor], and returns when ctx ends.
 func (m *Mapper) KindsForWithContext(ctx context.Context, resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
 	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) ([]schema.GroupVersionKind, error) {
 		all, err := mapper.KindsFor(resource)
@@ -255,7 +255,7 @@ func (m *Mapper) ResourceFor(resource schema.GroupVersionResource) (schema.Group
 	return m.ResourceForWithContext(context.Background(), resource)
 }
 
-// ResourceForWithContext completes a partial resource.
+// ResourceForWithContext is [Mapper.ResourceFor], and returns when ctx ends.
 func (m *Mapper) ResourceForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionResource, error) {
 	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) (schema.GroupVersionResource, error) { return mapper.ResourceFor(resource) })
 }
@@ -265,8 +265,7 @@ func (m *Mapper) ResourcesFor(resource schema.GroupVersionResource) ([]schema.Gr
 	return m.ResourcesForWithContext(context.Background(), resource)
 }
 
-// ResourcesForWithContext returns the resources that match a partial resource, the preferred one
-// first.
+// ResourcesForWithContext is [Mapper.ResourcesFor], and returns when ctx ends.
 func (m *Mapper) ResourcesForWithContext(ctx context.Context, resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
 	return use(ctx, m, ofResource(resource), func(mapper meta.RESTMapper) ([]schema.GroupVersionResource, error) {
 		all, err := mapper.ResourcesFor(resource)
@@ -282,7 +281,7 @@ func (m *Mapper) ResourceSingularizer(resource string) (string, error) {
 	return m.ResourceSingularizerWithContext(context.Background(), resource)
 }
 
-// ResourceSingularizerWithContext returns the singular of a resource.
+// ResourceSingularizerWithContext is [Mapper.ResourceSingularizer], and returns when ctx ends.
 func (m *Mapper) ResourceSingularizerWithContext(ctx context.Context, resource string) (string, error) {
 	return use(ctx, m, func(schema.GroupVersion) bool { return true }, func(mapper meta.RESTMapper) (string, error) { return mapper.ResourceSingularizer(resource) })
 }
@@ -293,8 +292,7 @@ func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	return m.RESTMappingWithContext(context.Background(), kind, versions...)
 }
 
-// RESTMappingWithContext returns the resource of a kind. It uses the first of the given versions
-// that the server serves, or the server's preferred version without versions.
+// RESTMappingWithContext is [Mapper.RESTMapping], and returns when ctx ends.
 func (m *Mapper) RESTMappingWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	return use(ctx, m, ofKind(kind, versions), func(mapper meta.RESTMapper) (*meta.RESTMapping, error) { return mapper.RESTMapping(kind, versions...) })
 }
@@ -304,7 +302,7 @@ func (m *Mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*met
 	return m.RESTMappingsWithContext(context.Background(), kind, versions...)
 }
 
-// RESTMappingsWithContext returns all resources of a kind.
+// RESTMappingsWithContext is [Mapper.RESTMappings], and returns when ctx ends.
 func (m *Mapper) RESTMappingsWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	return use(ctx, m, ofKind(kind, versions), func(mapper meta.RESTMapper) ([]*meta.RESTMapping, error) {
 		return mapper.RESTMappings(kind, versions...)
