@@ -153,7 +153,10 @@ type transport struct {
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	caller := *t.mapper.caller.Load() // requests are sent within use only
+	caller := context.Background()
+	if in := t.mapper.caller.Load(); in != nil {
+		caller = *in
+	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	stop := context.AfterFunc(caller, func() { cancel(context.Cause(caller)) })
 	end := func() { stop(); cancel(nil) }
