@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFilterInFrontOfACollectionRejectsUnderItsKeys(t *testing.T) {
-	c := New(func(name string) (store.Key, error) { return store.Key{Name: name}, nil })
-	names := decorate.Filter(c, func(name string) bool { panic(name) })
+func TestTransformInFrontOfACollectionRejectsUnderItsKeys(t *testing.T) {
+	key := func(name string) (store.Key, error) { return store.Key{Name: name}, nil }
+	names := decorate.Transform(New(key), key, func(name string) (string, error) { panic(name) })
 	var rejected *store.RejectedError
 	require.ErrorAs(t, names.Add("a"), &rejected)
 	assert.Equal(t, store.Key{Name: "a"}, rejected.Rejections[0].Key)

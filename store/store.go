@@ -17,7 +17,7 @@ import (
 //
 // A store that an earlier process filled is stale until its reflector has reached the server. Such
 // a store may be a decorate.Resumer: a reflector calls its method Resumed when the server accepts a
-// watch from the store's resource version, because no list follows. The decorators pass the call on.
+// watch from the store's resource version, because no list follows. A decorate.Transform passes the call on.
 type Store[T any] interface {
 	// Add stores an object that appeared. It replaces an object that the store holds under the key.
 	Add(object T) error

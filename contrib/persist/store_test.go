@@ -198,8 +198,8 @@ func TestStaleUntilTheServerWasHeardOf(t *testing.T) {
 		"bookmark": func(s *Store[*object]) error { return s.Bookmark("1") },
 		"watch":    func(s *Store[*object]) error { s.Resumed(); return nil },
 		"watch, through a decorator": func(s *Store[*object]) error {
-			all := func(*object) bool { return true }
-			decorate.Filter(s, all).(interface{ Resumed() }).Resumed()
+			same := func(o *object) (*object, error) { return o, nil }
+			decorate.Transform(s, store.ObjectKey[*object], same).(interface{ Resumed() }).Resumed()
 			return nil
 		},
 	} {

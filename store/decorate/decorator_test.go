@@ -17,12 +17,15 @@ import (
 
 // decorators are one of each, in front of a store, that change nothing.
 var decorators = map[string]func(store.Store[*corev1.Pod]) store.Store[*corev1.Pod]{
-	"Transform": func(dst store.Store[*corev1.Pod]) store.Store[*corev1.Pod] {
-		return Transform(dst, store.ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil })
+	"Transform": same,
+	"Transform of Transform": func(dst store.Store[*corev1.Pod]) store.Store[*corev1.Pod] {
+		return same(same(dst))
 	},
-	"Filter": func(dst store.Store[*corev1.Pod]) store.Store[*corev1.Pod] {
-		return Filter(dst, func(*corev1.Pod) bool { return true })
-	},
+}
+
+// same returns a Transform that changes nothing.
+func same(dst store.Store[*corev1.Pod]) store.Store[*corev1.Pod] {
+	return Transform(dst, store.ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil })
 }
 
 // shouting embeds a store with batches, and overrides one of its methods.
@@ -102,18 +105,13 @@ func TestDecoratorsPassABatchOnAsOne(t *testing.T) {
 	}
 }
 
-func TestDecoratorsDoNotJudgeWritesWithoutAType(t *testing.T) {
+func TestTransformDoesNotJudgeWritesWithoutAType(t *testing.T) {
 	fn := &slimmer{}
-	for name, s := range map[string]store.Store[*corev1.Pod]{
-		"Transform": Transform(store.New(slimKey), store.ObjectKey[*corev1.Pod], fn.slim),
-		"Filter":    Filter(newPods(), func(*corev1.Pod) bool { return false }),
-	} {
-		for _, replace := range []bool{false, true} {
-			b, _ := begin(s, replace)
-			err := commit(b, "1", store.Write[*corev1.Pod]{Object: failing(pod("n", "a", "u1", "1"), "error")})
-			require.ErrorContains(t, err, "without a known type", "%s, %v", name, replace)
-			assert.NotErrorIs(t, err, errRefused, name)
-		}
+	for _, replace := range []bool{false, true} {
+		b, _ := begin(Transform(store.New(slimKey), store.ObjectKey[*corev1.Pod], fn.slim), replace)
+		err := commit(b, "1", store.Write[*corev1.Pod]{Object: failing(pod("n", "a", "u1", "1"), "error")})
+		require.ErrorContains(t, err, "without a known type", replace)
+		assert.NotErrorIs(t, err, errRefused, replace)
 	}
 	assert.Zero(t, fn.calls)
 }
@@ -173,62 +171,13 @@ func TestDecoratorsWithoutAStorePanic(t *testing.T) {
 	}
 }
 
-func TestDecoratorsTellTheKeysOfTheStoreBehind(t *testing.T) {
-	for name, decorate := range decorators {
-		inner := decorate(newPods())
-		pods := Filter(inner, here)
-		require.NoError(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "a", "u1", "1"))}, "1"))
-		var rejected *store.RejectedError
-		require.ErrorAs(t, pods.Update(on("bad", pod("n", "a", "u1", "2"))), &rejected, name)
-		assert.Equal(t, keyA(), rejected.Rejections[0].Key, name)
-	}
-}
-
-func TestDecoratorsGoInFrontOfEachOther(t *testing.T) {
-	fn := &slimmer{}
-	c := store.New(slimKey)
-	_, err := store.AddIndex(c, "node", func(s *slim) []string {
-		if s.name == "poison" {
-			panic("ouch")
-		}
-		return nil
-	})
+func TestTransformTellsItsKeys(t *testing.T) {
+	pods := Transform(store.New(slimKey), store.ObjectKey[*corev1.Pod], (&slimmer{}).slim)
+	key, err := pods.(interface {
+		KeyOf(*corev1.Pod) (store.Key, error)
+	}).KeyOf(pod("n", "a", "u1", "1"))
 	require.NoError(t, err)
-	pods := Filter(Transform(c, store.ObjectKey[*corev1.Pod], fn.slim), here)
-	holds := func(want ...string) {
-		t.Helper()
-		assert.Equal(t, want, names(c.All()))
-	}
-
-	require.NoError(t, pods.Replace([]*corev1.Pod{
-		on("here", pod("n", "a", "u1", "1")), on("there", pod("n", "b", "u2", "2")), on("here", pod("n", "c", "u3", "3")),
-	}, "3"))
-	holds("n/a", "n/c")
-	assert.Equal(t, 2, fn.calls, "what does not pass is not transformed")
-	held, _ := c.Get(keyA())
-
-	require.NoError(t, pods.Update(on("there", pod("n", "c", "u3", "4"))))
-	holds("n/a")
-	assert.Equal(t, "4", pods.ResourceVersion())
-
-	require.ErrorIs(t, pods.Update(failing(on("here", pod("n", "b", "u2", "5")), "error")), errRefused)
-	require.NoError(t, pods.Add(on("here", pod("n", "d", "u4", "6"))))
-	holds("n/a", "n/d")
-	assert.Equal(t, "4", pods.ResourceVersion())
-	require.NoError(t, pods.Update(on("there", pod("n", "b", "u2", "7"))))
-	assert.Equal(t, "7", pods.ResourceVersion(), "what left the filter is not lacking")
-
-	require.ErrorIs(t, pods.Add(on("here", pod("n", "poison", "u5", "8"))), store.ErrPanic)
-	assert.Equal(t, "7", pods.ResourceVersion(), "an object is lacking")
-
-	calls := fn.calls
-	require.NoError(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "a", "u1", "1")), on("here", pod("n", "d", "u6", "9"))}, "9"))
-	holds("n/a", "n/d")
-	assert.Equal(t, 2, fn.calls-calls, "without hashes, only the results can be compared")
-	again, _ := c.Get(keyA())
-	assert.Same(t, held, again)
-	assert.Equal(t, store.Version{UID: "u6", ResourceVersion: "9"}, versionIn(c, inN("d")))
-	assert.Equal(t, "9", pods.ResourceVersion())
+	assert.Equal(t, keyA(), key)
 }
 
 // These tests are about the adapter that Begin makes for a plain store.
@@ -341,6 +290,24 @@ func TestListForAPlainStoreHasTheLastWordOnEachKey(t *testing.T) {
 	))
 	assert.Equal(t, []string{"b", "c"}, names(c.All()))
 	assert.Equal(t, "9", c.ResourceVersion())
+}
+
+// keyless is an object that does not say its name.
+type keyless string
+
+func TestListForAPlainStoreUsesItsKeys(t *testing.T) {
+	type embedding struct{ *store.Cache[keyless] } // has KeyOf, and no batches of its own
+	c := store.New(func(name keyless) (store.Key, error) { return store.Key{Name: string(name)}, nil })
+	for s, want := range map[store.Store[keyless]][]string{
+		embedding{c}:              {"b"}, // the last write of the key a deletes it
+		&plain[keyless]{Store: c}: {"a", "b"},
+	} {
+		b, own := BeginList(s)
+		require.False(t, own)
+		require.NoError(t, commit(b, "9", adding(keyless("a")), adding(keyless("b")),
+			store.Write[keyless]{Type: store.Deletion, Key: store.Key{Name: "a"}}))
+		assert.Equal(t, want, names(c.All()), "%T", s)
+	}
 }
 
 func TestWriteWithoutATypeIsRejectedForAPlainStore(t *testing.T) {

@@ -80,17 +80,3 @@ func ExampleTransform() {
 	// resource version 43
 	// store rejected 1 object(s): "shop/stock" at resource version "44": transform: not scheduled
 }
-
-// A pod that moves to another node leaves the cache.
-func ExampleFilter() {
-	cache := store.New(store.ObjectKey[*corev1.Pod])
-	pods := decorate.Filter(cache, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-1" })
-
-	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-2", "42")}, "42")
-	fmt.Println(cache.Len(), "pod at", cache.ResourceVersion())
-	_ = pods.Update(newPod("till", "node-2", "43"))
-	fmt.Println(cache.Len(), "pods at", cache.ResourceVersion())
-	// Output:
-	// 1 pod at 42
-	// 0 pods at 43
-}

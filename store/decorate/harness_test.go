@@ -48,6 +48,10 @@ func versionIn[T any](c *store.Cache[T], key store.Key) store.Version {
 	return store.Version{}
 }
 
+// plain is a store as a user writes one: it has no batches, and does not tell how
+// it derives keys.
+type plain[T any] struct{ store.Store[T] }
+
 func adding[T any](object T) store.Write[T] {
 	return store.Write[T]{Type: store.Addition, Object: object}
 }

@@ -31,6 +31,31 @@ func begin[T any](s store.Store[T], replace bool) (b store.Batch[T], own bool) {
 	return &plainBatch[T]{to: s, replace: replace}, false
 }
 
+// batchesOf returns a store if it has its own batches, and nil if not.
+func batchesOf[T any](s store.Store[T]) store.BatchStore[T] {
+	b, own := BeginWatch(s)
+	b.Discard()
+	if !own {
+		return nil
+	}
+	return s.(store.BatchStore[T])
+}
+
+// Resumer is a store that an earlier process may have filled. Its content is stale until a reflector
+// has reached the server.
+type Resumer interface {
+	// Resumed tells the store that the server accepted a watch from the store's resource version. No
+	// list follows.
+	Resumed()
+}
+
+// Resumed calls Resumed of a [Resumer], and does nothing to other stores.
+func Resumed[T any](s store.Store[T]) {
+	if r, ok := s.(Resumer); ok {
+		r.Resumed()
+	}
+}
+
 // plainBatch makes the writes of a batch one by one.
 type plainBatch[T any] struct {
 	to      store.Store[T]
@@ -142,12 +167,16 @@ func (b *plainBatch[T]) keyOf(w *store.Write[T]) store.Key {
 	if w.Key != (store.Key{}) || !hasObject(w) {
 		return w.Key
 	}
-	keyOf := keyFuncOf(b.to)
-	if object, ok := any(w.Object).(interface {
+	var keyOf store.KeyFunc[T]
+	if to, ok := b.to.(interface{ KeyOf(T) (store.Key, error) }); ok {
+		keyOf = to.KeyOf
+	} else if object, ok := any(w.Object).(interface {
 		GetName() string
 		GetNamespace() string
-	}); ok && keyOf == nil {
+	}); ok {
 		keyOf = func(T) (store.Key, error) { return store.ObjectKey(object) }
+	} else {
+		return store.Key{}
 	}
 	key, err := keyed(keyOf, w.Object)
 	if err != nil {

@@ -481,7 +481,7 @@ func TestListForAPlainStoreKeepsFewStacks(t *testing.T) {
 		require.NoError(t, b.Write(adding(pod("n", fmt.Sprint(i), "u", "1"))))
 	}
 	stacks := 0
-	writes := b.(*listBatch[*corev1.Pod, *corev1.Pod]).Batch.(*batch[*corev1.Pod, *corev1.Pod]).into.(*plainBatch[*corev1.Pod]).writes
+	writes := b.(*batch[*corev1.Pod, *corev1.Pod]).into.(*plainBatch[*corev1.Pod]).writes
 	require.Len(t, writes, 2*panicked.MaxStacks)
 	for _, w := range writes {
 		require.ErrorIs(t, w.Err, store.ErrPanic)

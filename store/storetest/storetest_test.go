@@ -73,25 +73,14 @@ func TestConformanceOfDecorators(t *testing.T) {
 			c := store.New(store.ObjectKey[*bare])
 			return decorate.Transform(c, store.ObjectKey[object], func(o object) (*bare, error) { return &bare{o}, nil }), clothed{c}
 		},
-		"filter": func() (store.Store[object], store.Reader[object]) {
-			c := store.New(store.ObjectKey[object])
-			return decorate.Filter(c, func(object) bool { return true }), c
-		},
-		"filter of transform": func() (store.Store[object], store.Reader[object]) {
+		"transform of transform": func() (store.Store[object], store.Reader[object]) {
 			c := store.New(store.ObjectKey[*bare])
 			transform := decorate.Transform(c, store.ObjectKey[object], func(o object) (*bare, error) { return &bare{o}, nil })
-			return decorate.Filter(transform, func(object) bool { return true }), clothed{c}
+			return decorate.Transform(transform, store.ObjectKey[object], func(o object) (object, error) { return o, nil }), clothed{c}
 		},
 	} {
 		t.Run(name, func(t *testing.T) { storetest.RunBatches(t, open) })
 	}
-	t.Run("filter in front of a store without batches", func(t *testing.T) {
-		storetest.Run(t, func() (store.Store[object], store.Reader[object]) {
-			c := store.New(store.ObjectKey[object])
-			behind := &counting[object]{Store: c}
-			return decorate.Filter(behind, func(object) bool { return true }), c
-		})
-	})
 }
 
 // bare is an object that does not say its version.
