@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/panicked"
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -146,7 +147,7 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 	switch {
 	case len(tx.rejected) == 0:
 		tx.resourceVersion = resourceVersion
-	case lower(resourceVersion, tx.resourceVersion):
+	case versions.Later(tx.resourceVersion, resourceVersion):
 		// As after a restore of the API server from a backup: the version of before names another
 		// history, and the version of the list would pass the rejected objects.
 		tx.resourceVersion = ""

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // Key identifies an object within a [Store]. The zero Key identifies nothing.
@@ -129,10 +128,4 @@ func knownVersion[T any](object T) (version Version) {
 		}
 	}()
 	return VersionOf(object)
-}
-
-// lower reports whether a resource version is known to be less than another.
-func lower(version, than string) bool {
-	c, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && c < 0
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/kubereflector/kubereflector/internal/versions"
 )
 
 // door is what the model knows of a partition, or of the cache itself.
@@ -339,7 +341,7 @@ func (m *model) replace(t *rapid.T) {
 	d.rejected, d.listed = missing, true
 	if len(missing) == 0 {
 		d.version = l.ResourceVersion
-	} else if lower(l.ResourceVersion, d.version) {
+	} else if versions.Later(d.version, l.ResourceVersion) {
 		d.version = ""
 	}
 	withKey := len(missing)

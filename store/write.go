@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubereflector/kubereflector/internal/panicked"
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/tidwall/btree"
 )
 
@@ -344,7 +345,7 @@ func (tx *txn[T]) reject(w *identified[T], err error) {
 		c.mu.Lock()
 		tx.progress.rejected.add(w.key)
 		c.mu.Unlock()
-		if lower(w.version.ResourceVersion, tx.resourceVersion) {
+		if versions.Later(tx.resourceVersion, w.version.ResourceVersion) {
 			// An earlier write of the batch has moved the version past the rejected object, so the
 			// version goes back. That happens only in a batch with events of several watches, whose
 			// versions are in no order.
@@ -419,7 +420,7 @@ func (tx *txn[T]) accept(key Key) {
 // changes no version, nor does any version before the first Replace. A rejected key holds back
 // resourceVersion, but not observedVersion.
 func (tx *txn[T]) advance(resourceVersion string) {
-	if tx.origin == List || !tx.progress.synced || resourceVersion == "" || lower(tx.maxVersion, resourceVersion) {
+	if tx.origin == List || !tx.progress.synced || resourceVersion == "" || versions.Later(resourceVersion, tx.maxVersion) {
 		return
 	}
 	tx.observedVersion = resourceVersion

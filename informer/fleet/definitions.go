@@ -14,6 +14,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/internal/restguard"
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
@@ -423,7 +424,7 @@ type ending struct {
 // an object of the second of the later definition is taken for its own.
 func (e ending) before(object metav1.Object) bool {
 	if e.upTo != "" || e.later == nil {
-		return !isNewer(object.GetResourceVersion(), e.upTo)
+		return !versions.Later(object.GetResourceVersion(), e.upTo)
 	}
 	created := object.GetCreationTimestamp()
 	return created.Before(&e.later.CreationTimestamp)

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // Reason is why a kind is not served.
@@ -568,11 +567,4 @@ func catchUp(ctx context.Context, from source, ended <-chan struct{}, since time
 		}
 	})
 	return from.CatchUp(within, since)
-}
-
-// isNewer reports whether a resource version is newer than another one. Versions that cannot be
-// compared are not.
-func isNewer(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order > 0
 }

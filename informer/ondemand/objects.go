@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/byreference"
 	"github.com/kubereflector/kubereflector/internal/missing"
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,7 +111,7 @@ func (d demand) metBy(version store.Version) bool {
 	if d.meta != (store.Version{}) && !covers(version, d.meta) {
 		return false
 	}
-	return d.floor == "" || version.ResourceVersion == d.floor || newer(version.ResourceVersion, d.floor)
+	return d.floor == "" || version.ResourceVersion == d.floor || versions.Later(version.ResourceVersion, d.floor)
 }
 
 // demand returns what the current state of an object must satisfy, or why there is no object.

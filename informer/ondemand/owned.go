@@ -5,9 +5,9 @@ import (
 	"sync"
 
 	"github.com/kubereflector/kubereflector/internal/byreference"
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // NewOwned is [New] with a second cache that holds some of the objects whole: see [Objects.AddOwned].
@@ -124,7 +124,7 @@ func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
 	if action != byreference.ShowOwned {
 		return none, false
 	}
-	if object, ok = newest.Get(key); !ok || newer(version.ResourceVersion, object.GetResourceVersion()) {
+	if object, ok = newest.Get(key); !ok || versions.Later(version.ResourceVersion, object.GetResourceVersion()) {
 		return none, false // it left just now
 	}
 	if read := versionOf(object); read != version {
@@ -248,7 +248,7 @@ func (v *ownedView[T]) Commit(commit *store.Commit[T]) {
 		c := &commit.Changes[i]
 		if c.Type != store.Deletion {
 			v.versions[c.Key] = c.Version
-			if !newer(o.agreed.Shown(c.Key).ResourceVersion, c.Version.ResourceVersion) {
+			if !versions.Later(o.agreed.Shown(c.Key).ResourceVersion, c.Version.ResourceVersion) {
 				delete(o.agreed.requested, c.Key) // the watch has delivered it
 			}
 			continue
@@ -267,10 +267,4 @@ func (v *ownedView[T]) Commit(commit *store.Commit[T]) {
 		}
 		o.recent.drop(key)
 	}
-}
-
-// newer reports whether a resource version is known to be later than another.
-func newer(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order > 0
 }

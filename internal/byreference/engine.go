@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -105,7 +106,7 @@ func (a Action) String() string { return [...]string{"Keep", "ShowOwned", "ShowM
 // Newest returns whether a version is to be preferred to the newest one so far, in a loop over the
 // owned watches.
 func Newest(version, soFar store.Version) bool {
-	return !has(soFar) || newer(version.ResourceVersion, soFar.ResourceVersion)
+	return !has(soFar) || versions.Later(version.ResourceVersion, soFar.ResourceVersion)
 }
 
 // Decide returns what to show under a key. The caller shows it before the next call for the key.
@@ -227,7 +228,7 @@ func (e *Engine) Reached(key store.Key, version string, f Facts) bool {
 	if !has(f.Shown) {
 		return !has(f.Metadata) && e.metadata.received(key, version)
 	}
-	return !newer(version, f.Shown.ResourceVersion) && !e.open[key].lost && (f.Owned == f.Shown || !e.awaited(f.Labels))
+	return !versions.Later(version, f.Shown.ResourceVersion) && !e.open[key].lost && (f.Owned == f.Shown || !e.awaited(f.Labels))
 }
 
 // Version returns the version up to which all watches with a list have received every change; empty if that
@@ -235,7 +236,7 @@ func (e *Engine) Reached(key store.Key, version string, f Facts) bool {
 func (e *Engine) Version() string {
 	lowest := e.metadata.lowest()
 	for _, w := range e.owned {
-		if own := w.lowest(); w.synced && (own == "" || newer(lowest, own)) {
+		if own := w.lowest(); w.synced && (own == "" || versions.Later(lowest, own)) {
 			lowest = own
 		}
 	}
@@ -244,7 +245,7 @@ func (e *Engine) Version() string {
 
 // later reports whether there is a version that is later than another one, or than none.
 func later(version, than store.Version) bool {
-	return has(version) && (!has(than) || newer(version.ResourceVersion, than.ResourceVersion))
+	return has(version) && (!has(than) || versions.Later(version.ResourceVersion, than.ResourceVersion))
 }
 
 func has(version store.Version) bool { return version.ResourceVersion != "" }

@@ -1,9 +1,9 @@
 package byreference
 
 import (
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // Watch is what one watch has received.
@@ -57,7 +57,7 @@ func (w *Watch) lowest() string {
 		if p.version == "" {
 			return ""
 		}
-		if first || newer(lowest, p.version) {
+		if first || versions.Later(lowest, p.version) {
 			lowest, first = p.version, false
 		}
 	}
@@ -102,7 +102,7 @@ func NewsOf[T any](commit *store.Commit[T], cache *store.View[T]) News {
 		if c.Type == store.Deletion {
 			now = n.Version
 		}
-		n.Back = n.Back || c.Type != store.Addition && newer(store.VersionOf(c.Prior).ResourceVersion, now)
+		n.Back = n.Back || c.Type != store.Addition && versions.Later(store.VersionOf(c.Prior).ResourceVersion, now)
 	}
 	return n
 }
@@ -113,7 +113,7 @@ func (w *Watch) observe(n News) (restored bool) {
 	if n.Version == "" && !n.List {
 		n.Version = p.version
 	}
-	restored = n.Back || n.List && newer(p.version, n.Version)
+	restored = n.Back || n.List && versions.Later(p.version, n.Version)
 	var rejected map[store.Key]string
 	for _, key := range n.Rejected {
 		before, ok := p.rejected[key]
@@ -136,15 +136,9 @@ func (w *Watch) observe(n News) (restored bool) {
 func (w *Watch) received(key store.Key, version string) bool {
 	p := w.of(key)
 	for _, key := range [...]store.Key{key, {}} {
-		if before, ok := p.rejected[key]; ok && (before == "" || newer(version, before)) {
+		if before, ok := p.rejected[key]; ok && (before == "" || versions.Later(version, before)) {
 			return false
 		}
 	}
-	return w.synced && p.version != "" && !newer(version, p.version)
-}
-
-// newer reports whether a resource version is known to be later than another.
-func newer(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order > 0
+	return w.synced && p.version != "" && !versions.Later(version, p.version)
 }

@@ -448,20 +448,20 @@ var mutants = []mutant{{
 }, {
 	name:  "byreference: the version ignores the owned watches",
 	file:  "internal/byreference/engine.go",
-	text:  "w.synced && (own == \"\" || newer(lowest, own)) {",
+	text:  "w.synced && (own == \"\" || versions.Later(lowest, own)) {",
 	with:  "w.synced && own == \"\" {",
 	tests: []string{"./internal/byreference"},
 }, {
 	name:  "byreference: a list from before the last one shows no restore",
 	file:  "internal/byreference/watch.go",
-	text:  "restored = n.Back || n.List && newer(p.version, n.Version)",
+	text:  "restored = n.Back || n.List && versions.Later(p.version, n.Version)",
 	with:  "restored = n.Back",
 	tests: []string{"./internal/byreference"},
 }, {
 	name:  "byreference: an earlier state in a list shows no restore",
 	file:  "internal/byreference/watch.go",
-	text:  "restored = n.Back || n.List && newer(p.version, n.Version)",
-	with:  "restored = n.List && newer(p.version, n.Version)",
+	text:  "restored = n.Back || n.List && versions.Later(p.version, n.Version)",
+	with:  "restored = n.List && versions.Later(p.version, n.Version)",
 	tests: []string{"./internal/byreference"},
 }, {
 	name:  "byreference: a restore keeps what was received before a rejection",
@@ -670,7 +670,7 @@ var mutants = []mutant{{
 }, {
 	name:  "ondemand: a watch that is behind ends a requested version",
 	file:  "informer/ondemand/owned.go",
-	text:  "if !newer(o.agreed.Shown(c.Key).ResourceVersion, c.Version.ResourceVersion) {",
+	text:  "if !versions.Later(o.agreed.Shown(c.Key).ResourceVersion, c.Version.ResourceVersion) {",
 	with:  "if true {",
 	tests: []string{"./informer/ondemand"},
 }, {
@@ -808,7 +808,7 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: replayed events count as news",
 	file:  "reflector/internal/protocol/end.go",
-	text:  " && !behind(p.position, p.watching.from)",
+	text:  " && !versions.Later(p.watching.from, p.position)",
 	with:  "",
 	tests: []string{"./reflector/internal/protocol"},
 }, {
@@ -1162,7 +1162,7 @@ var mutants = []mutant{{
 }, {
 	name:  "store: a write moves the version beyond that of its batch",
 	file:  "store/write.go",
-	text:  " || lower(tx.maxVersion, resourceVersion) {",
+	text:  " || versions.Later(resourceVersion, tx.maxVersion) {",
 	with:  " {",
 	tests: []string{"./store"},
 }, {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
@@ -75,7 +76,7 @@ func (w *waiter[T]) wait(ctx context.Context, check func() (bool, error)) error 
 // Start implements [store.Follower]. Commits may have come since the first check.
 func (w *waiter[T]) Start(*store.Snapshot[T]) {
 	for p, one := range w.parts {
-		one.lowered = lower(w.versionOf(p), one.version)
+		one.lowered = versions.Later(one.version, w.versionOf(p))
 	}
 	w.checkAgain()
 }
@@ -91,7 +92,7 @@ func (w *waiter[T]) Commit(commit *store.Commit[T]) {
 	}
 	one := w.parts[p]
 	if one != nil && commit.Origin == store.List {
-		one.lowered = one.lowered || lower(commit.ObservedVersion, one.version)
+		one.lowered = one.lowered || versions.Later(one.version, commit.ObservedVersion)
 	}
 	if w.concerns(commit, one, version) {
 		w.checkAgain()
@@ -113,7 +114,7 @@ func (w *waiter[T]) concerns(commit *store.Commit[T], one *part, version string)
 			return true
 		}
 	}
-	return one != nil && !one.reached && version != "" && !lower(version, w.version.ResourceVersion)
+	return one != nil && !one.reached && version != "" && !versions.Later(w.version.ResourceVersion, version)
 }
 
 // checkAgain calls check, under the lock of the writer. An end counts once: there is no receiver for a
@@ -246,10 +247,4 @@ func reached(version, wanted string) (bool, error) {
 	}
 	c, err := resourceversion.CompareResourceVersion(version, wanted)
 	return c >= 0 && err == nil, err
-}
-
-// lower reports whether a resource version is known to be less than another.
-func lower(version, than string) bool {
-	c, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && c < 0
 }

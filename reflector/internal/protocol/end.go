@@ -1,6 +1,10 @@
 package protocol
 
-import "time"
+import (
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/versions"
+)
 
 // Handling of the end of a watch.
 
@@ -134,7 +138,7 @@ func (p *step) mark() {
 // moved reports whether the watch advanced the resource version. Replayed events with
 // older versions do not count.
 func (p State) moved() bool {
-	return p.watching.news && p.position != p.watching.from && !behind(p.position, p.watching.from)
+	return p.watching.news && p.position != p.watching.from && !versions.Later(p.watching.from, p.position)
 }
 
 // elapse handles the end of a pause, or of the time until the alarm.
@@ -160,7 +164,7 @@ func (p *step) elapse() {
 // probed handles the answer to a probe.
 func (p *step) probed(in Input) {
 	p.heard, p.suspect, p.failedProbes, p.lastProbe, p.unlistable, p.probedAt = p.now, false, 0, false, time.Time{}, p.now
-	if in.Conflict || behind(in.Version, p.position) {
+	if in.Conflict || versions.Later(p.position, in.Version) {
 		relistNewest(p, ServerBehind)
 		return
 	}

@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"time"
+
+	"github.com/kubereflector/kubereflector/internal/versions"
 )
 
 // listing is the current list.
@@ -98,7 +100,7 @@ func (p *step) keep(in Input) {
 // compare reports a complete list that is older than the store, before the store takes it: nobody
 // else learns that the store goes back to an older state.
 func (p *step) compare(op Op) {
-	if !p.lost && behind(p.listing.first, p.position) {
+	if !p.lost && versions.Later(p.position, p.listing.first) {
 		p.do(Action{Do: Report, Err: ServerBehind, Op: op})
 	}
 }

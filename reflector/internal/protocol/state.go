@@ -3,7 +3,7 @@ package protocol
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"github.com/kubereflector/kubereflector/internal/versions"
 )
 
 // State is the state of a reflector's conversation with the API server. It is a value. Make one
@@ -357,8 +357,8 @@ func (p *step) event(in Input) {
 	switch {
 	case p.phase == polling:
 		p.trigger(in)
-	case p.phase == following && in.Kind == Marked && behind(in.Version, p.position):
-		if p.early && !behind(in.Version, p.watching.from) { // a server that lags by a few seconds
+	case p.phase == following && in.Kind == Marked && versions.Later(p.position, in.Version):
+		if p.early && !versions.Later(p.watching.from, in.Version) { // a server that lags by a few seconds
 			p.todo = receiveOnly
 			break
 		}
@@ -456,9 +456,3 @@ func (p *step) reject(err error) {
 }
 
 func (p State) relistDue() bool { return !p.relistAt.IsZero() && !p.now.Before(p.relistAt) }
-
-// behind reports whether version is certainly older than other.
-func behind(version, other string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, other)
-	return err == nil && order < 0
-}

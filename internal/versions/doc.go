@@ -1,0 +1,2 @@
+// Package versions compares resource versions.
+package versions

@@ -1,0 +1,24 @@
+package versions
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestLater(t *testing.T) {
+	for _, test := range []struct {
+		version, than string
+		want          bool
+	}{
+		{"10", "9", true},
+		{"9", "10", false},
+		{"9", "9", false},
+		{"", "9", false},
+		{"9", "", false},
+		{"b", "a", false},
+		{"9", "a", false},
+	} {
+		assert.Equal(t, test.want, Later(test.version, test.than), "%q, %q", test.version, test.than)
+	}
+}
