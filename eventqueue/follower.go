@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -64,50 +65,38 @@ type arrival[T any] struct {
 	all    []arrival[T] // in the first event of a commit: all events
 }
 
-// route says how events reach their keys.
-type route bool
-
-const (
-	buffered route = false // through the buffer, if it takes them
-	atOnce   route = true
-)
-
 // Commit implements [store.Follower]. It keeps nothing of the commit.
 func (f *follower[T]) Commit(commit *store.Commit[T]) {
-	switch keepIf := f.collection.keepIf.Load(); {
+	keepIf, becameSynced := f.collection.keepIf.Load(), commit.Synced && !f.listed
+	f.listed = f.listed || becameSynced
+	switch {
 	case f.collection.IsClosed():
 	case len(commit.Changes) > maxPart:
-		f.commitParts(*commit, keepIf, make([]arrival[T], 0, maxPart))
+		// The parts use the same memory. So the buffer, which keeps its events, must not get any.
+		memory, part := make([]arrival[T], 0, maxPart), *commit
+		for part.Changes = range slices.Chunk(commit.Changes, maxPart) {
+			f.queue(f.appendEvents(memory[:0], &part, keepIf), false)
+		}
+		f.queue(nil, becameSynced)
 	case keepIf != nil || f.accepts != nil || len(commit.Changes) == 0:
-		f.passOn(f.appendEvents(nil, commit), keepIf, commit.Synced, buffered)
+		f.bufferOrQueue(f.appendEvents(nil, commit, keepIf), becameSynced)
 	default:
 		// All collections without predicates share the events of the commit. Shared holds a pointer, because a
 		// slice in an any would be one more allocation.
 		first, ok := commit.Shared.(*arrival[T])
 		if !ok {
-			all := f.appendEvents(make([]arrival[T], 0, len(commit.Changes)), commit)
+			all := f.appendEvents(make([]arrival[T], 0, len(commit.Changes)), commit, nil)
 			first = &all[0]
 			first.all, commit.Shared = all, first
 		}
-		f.passOn(first.all, nil, commit.Synced, buffered)
+		f.bufferOrQueue(first.all, becameSynced)
 	}
-}
-
-// commitParts queues the events of a large commit in parts, which use the same memory. So the buffer,
-// which keeps its events, must not get any.
-func (f *follower[T]) commitParts(commit store.Commit[T], keepIf *func(Event[T]) bool, memory []arrival[T]) {
-	part := commit
-	if len(commit.Changes) > maxPart {
-		part.Changes, part.Synced = commit.Changes[:maxPart], false
-		commit.Changes = commit.Changes[maxPart:]
-		defer f.commitParts(commit, keepIf, memory) // also if keepIf ends the goroutine
-	}
-	f.passOn(f.appendEvents(memory[:0], &part), keepIf, part.Synced, atOnce)
 }
 
 // appendEvents appends the events of a commit, with the Prior of the cache. When an event waits, merge.go
-// adapts that to what the consumer acknowledged.
-func (f *follower[T]) appendEvents(all []arrival[T], commit *store.Commit[T]) []arrival[T] {
+// adapts that to what the consumer acknowledged. It asks the predicate of KeepIf, if there is one, about
+// each event.
+func (f *follower[T]) appendEvents(all []arrival[T], commit *store.Commit[T], keepIf *func(Event[T]) bool) []arrival[T] {
 	came := now()
 	for i := range commit.Changes {
 		change, ok := f.asAccepted(&commit.Changes[i], commit.Origin)
@@ -128,35 +117,23 @@ func (f *follower[T]) appendEvents(all []arrival[T], commit *store.Commit[T]) []
 			},
 			uid: change.Version.UID,
 		}})
+		if keepIf != nil && !f.collection.IsClosed() { // keepIf may close the collection
+			f.markKeptApart(&all[len(all)-1].record, *keepIf)
+		}
 	}
 	return all
 }
 
-// passOn asks the predicate of KeepIf, if there is one, about each event of a commit, and then passes the
-// events to bufferOrQueue. synced says that the cache had its first list.
-func (f *follower[T]) passOn(all []arrival[T], keepIf *func(Event[T]) bool, synced bool, by route) {
-	c := f.collection
-	becameSynced := synced && !f.listed
-	f.listed = f.listed || becameSynced
-	if keepIf != nil {
-		defer f.bufferOrQueue(all, becameSynced, by) // also if keepIf ends the goroutine
-		for i := range all {
-			if c.IsClosed() {
-				return // keepIf may close the collection
-			}
-			f.markKeptApart(&all[i].record, *keepIf)
-		}
-		return
+// bufferOrQueue leaves events in the buffer, or makes them wait for their keys.
+func (f *follower[T]) bufferOrQueue(all []arrival[T], becameSynced bool) {
+	if becameSynced || len(all) > 0 && !f.collection.tryBuffer(all) {
+		f.queue(all, becameSynced)
 	}
-	f.bufferOrQueue(all, becameSynced, by)
 }
 
-// bufferOrQueue leaves events in the buffer, or makes them wait for their keys.
-func (f *follower[T]) bufferOrQueue(all []arrival[T], becameSynced bool, by route) {
+// queue makes events wait for their keys.
+func (f *follower[T]) queue(all []arrival[T], becameSynced bool) {
 	c := f.collection
-	if !becameSynced && (len(all) == 0 || by == buffered && c.tryBuffer(all)) {
-		return
-	}
 	c.lockAndQueue()
 	defer c.mu.Unlock()
 	for i := range all {

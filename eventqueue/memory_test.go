@@ -102,29 +102,6 @@ func TestLargeCommitOfFewWantedObjects(t *testing.T) {
 	assert.Equal(t, names, got)
 }
 
-// TestLargeCommitSurvivesAPredicateThatExits: no event is lost.
-func TestLargeCommitSurvivesAPredicateThatExits(t *testing.T) {
-	c := newThings()
-	c.KeepIf(func(e Event[*thing]) bool {
-		if e.Key.Name == "5" {
-			runtime.Goexit()
-		}
-		return true
-	})
-	changes := make([]store.Change[*thing], 3*maxPart)
-	for i := range changes {
-		name := fmt.Sprint(i)
-		changes[i] = store.Change[*thing]{Type: Addition, Key: store.Key{Name: name}, Object: &thing{name, types.UID(name), "1"}}
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.follower.Commit(&store.Commit[*thing]{Changes: changes, Origin: Watch})
-	}()
-	<-ended
-	assert.Equal(t, len(changes), c.Len())
-}
-
 func TestStalledHandlerOfManyObjectsKeepsNoMoreThanOneRound(t *testing.T) {
 	const keys = 100_000
 	c := newThings(WithCompaction(KeepLatest))
