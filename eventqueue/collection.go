@@ -246,7 +246,9 @@ func (c *Collection[T]) joinLocked(k *keyState[T], r *record[T], came time.Durat
 	}
 	c.counters.Events++
 	total := len(b.events) + 1
-	events, dropped := mergeNext(c.policy(), b.events, *r)
+	next := *r
+	next.keptApart = next.keptApart || c.policy() == KeepAll
+	events, dropped := mergeNext(b.events, next)
 	return c.resizedLocked(k, events, total, dropped)
 }
 

@@ -65,9 +65,10 @@ func WithCompaction(policy Compaction) Option {
 // other events as [KeepLatest] does, whatever [WithCompaction] selects. Memory then depends on the
 // number of events that keep selects. A nil keep removes the predicate.
 //
-// The collection calls keep once for each later event. The function runs under the lock of the
-// cache's writer, so it must be quick and must not write to the cache or call [runtime.Goexit]. If it
-// panics, the collection treats the result as false, and [Collection.Stats] reports the panic.
+// The collection calls keep once for each later event. Events that already wait under [KeepAll] stay
+// apart. The function runs under the lock of the cache's writer, so it must be quick and must not write
+// to the cache or call [runtime.Goexit]. If it panics, the collection treats the result as false, and
+// [Collection.Stats] reports the panic.
 func (c *Collection[T]) KeepIf(keep func(Event[T]) bool) {
 	if keep == nil {
 		c.keepIf.Store(nil)
@@ -84,42 +85,15 @@ func (c *Collection[T]) policy() Compaction {
 	return c.compaction
 }
 
-// mostMerged is the largest number of merged events of a key: see [KeepLatest].
-const mostMerged = 3
-
-// mergeNext merges an event with the waiting events of its key, or adds it to them. It returns the events,
-// oldest first, and the number of tried incarnations that it dropped. It may change the elements of waiting.
-func mergeNext[T any](policy Compaction, waiting []record[T], next record[T]) (events []record[T], dropped int) {
+// mergeNext merges an event with the waiting events of its key, newest first, as far as possible, and adds
+// the result to the others. It returns the events, oldest first, and the number of tried incarnations that
+// it dropped. It may change the elements of waiting.
+func mergeNext[T any](waiting []record[T], next record[T]) (events []record[T], dropped int) {
 	if next.Origin == Resync && len(waiting) > 0 {
 		// The waiting events hand the object out anyway. A deleted object must not come back.
 		return waiting, 0
 	}
-	if policy == KeepAll {
-		return append(waiting, next), 0
-	}
-	// An event that is kept apart ends the merging before it, so only the events behind the last one can
-	// merge: the time of mergeNext does not grow with the number of events that are kept apart.
-	begin := len(waiting)
-	for begin > 0 && !waiting[begin-1].keptApart {
-		begin--
-	}
-	if len(waiting)-begin > mostMerged { // they came under KeepAll
-		rest := slices.Clone(waiting[begin:])
-		clear(waiting[begin:])
-		waiting = waiting[:begin]
-		for i := range rest {
-			var n int
-			waiting, n = mergeInto(waiting, begin, rest[i])
-			dropped += n
-		}
-	}
-	waiting, n := mergeInto(waiting, begin, next)
-	return waiting, dropped + n
-}
-
-// mergeInto merges an event with the events behind begin, newest first, as far as possible.
-func mergeInto[T any](waiting []record[T], begin int, next record[T]) (events []record[T], dropped int) {
-	for last := len(waiting) - 1; last >= begin; last-- {
+	for last := len(waiting) - 1; last >= 0; last-- {
 		merged, n := merge(&waiting[last], &next)
 		if n == 2 {
 			break
@@ -135,7 +109,7 @@ func mergeInto[T any](waiting []record[T], begin int, next record[T]) (events []
 	if next.Type != Deletion || next.PriorKnown {
 		return waiting, 0
 	}
-	return trim(waiting, begin)
+	return trim(waiting)
 }
 
 // merge merges two consecutive events of an object by the table of [KeepLatest]. It returns the
@@ -180,12 +154,11 @@ func inherit[T any](e, earlier *record[T]) record[T] {
 
 // trim keeps only the newest of the deletions of objects that were never acknowledged, and returns
 // the number that it dropped. Otherwise a handler that always fails on an object that is always
-// re-created would fill memory. It looks behind begin; events that are kept apart stay and count for
-// nothing.
-func trim[T any](events []record[T], begin int) (kept []record[T], dropped int) {
+// re-created would fill memory. What is before an event that is kept apart was trimmed before.
+func trim[T any](events []record[T]) (kept []record[T], dropped int) {
 	newer := false
-	for i := len(events) - 1; i >= begin; i-- {
-		if events[i].Type != Deletion || events[i].PriorKnown || events[i].keptApart {
+	for i := len(events) - 1; i >= 0 && !events[i].keptApart; i-- {
+		if events[i].Type != Deletion || events[i].PriorKnown {
 			continue
 		}
 		if newer {

@@ -91,8 +91,8 @@ type record[T any] struct {
 	// because a transformed object may have lost it.
 	uid types.UID
 
-	// keptApart is true if the predicate of KeepIf chose the event: it is handed over by itself. The
-	// collection merges it into no later event.
+	// keptApart is true under KeepAll, and if the predicate of KeepIf chose the event: it is handed over by
+	// itself. The collection merges it into no later event.
 	keptApart bool
 
 	// The next three say what a consumer knows of an unacknowledged event. Once the queue that is out hands

@@ -367,7 +367,7 @@ func (c *Collection[T]) waitAgainLocked(k *keyState[T], q *Queue[T], rest []reco
 	total, dropped := len(events)+len(arrived), 0
 	for i := range arrived {
 		var n int
-		events, n = mergeNext(c.policy(), events, arrived[i])
+		events, n = mergeNext(events, arrived[i])
 		dropped += n
 	}
 	c.resizedLocked(k, events, total, dropped)
