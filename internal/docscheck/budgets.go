@@ -40,7 +40,7 @@ var budgets = map[string]exports{
 	"store":                               {47, 65}, // a part without a list lacks every write, so it says Synced; WriteUnannounced is for clientgo alone
 	"store/await":                         {6, 2},
 	"contrib/compact":                     {12, 28},
-	"store/guard":                         {9, 8},
+	"store/guard":                         {9, 7},
 	"contrib/persist":                     {24, 25},
 	"store/storetest":                     {5, 6}, // RunBatches fails without batches, where Run skipped them
 	"reflector/record":                    {15, 14},

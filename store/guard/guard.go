@@ -24,7 +24,6 @@ type Source[T any] interface {
 type Guard[T any] struct {
 	name string
 	to   *Reporter
-	stop func()
 
 	// mu protects the fields below it. The writer of the cache takes it inside its own lock.
 	mu     sync.Mutex
@@ -49,7 +48,7 @@ type state[T any] struct {
 // before others follow it, so that the guard knows each object before they receive it.
 func Watch[T any](name string, source Source[T], to *Reporter) *Guard[T] {
 	g := &Guard[T]{name: name, to: to, states: map[store.Key][]*state[T]{}}
-	g.stop = source.Follow((*follower[T])(g))
+	source.Follow((*follower[T])(g))
 	to.add(g)
 	return g
 }
@@ -81,17 +80,6 @@ func sortKeys(keys []store.Key) { slices.SortFunc(keys, store.Key.Compare) }
 
 // Report is Check, but passes the errors to the [Reporter].
 func (g *Guard[T]) Report() { g.report(g.check()) }
-
-// Stop ends guarding, and returns the errors of a last [Guard.Check].
-func (g *Guard[T]) Stop() error {
-	g.stop()
-	err := g.Check()
-	g.to.remove(g)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	clear(g.states)
-	return err
-}
 
 // Given says that a subscriber uses objects of a key until it calls back. The guard compares the
 // objects before and after. It skips nil objects.

@@ -89,7 +89,7 @@ func TestReadingIsNoChange(t *testing.T) {
 	cpu := held(t, cache).Spec.Containers[0].Resources.Limits["cpu"]
 	_ = cpu.String()
 	_ = held(t, cache).Spec.Containers[0].Resources.Limits.Cpu().String() // which keeps its text
-	require.NoError(t, g.Stop())
+	require.NoError(t, g.Check())
 }
 
 func TestLaterCommitFindsTheChange(t *testing.T) {
@@ -105,7 +105,7 @@ func TestLaterCommitFindsTheChange(t *testing.T) {
 			held(t, cache).Spec.NodeName = "elsewhere"
 			require.NoError(t, commit(cache))
 			assert.Equal(t, "spec.nodeName", mutation(t, told()...).Path)
-			require.NoError(t, g.Stop())
+			require.NoError(t, g.Check())
 			assert.LessOrEqual(t, len(g.states), 1)
 		})
 	}
@@ -272,18 +272,6 @@ func TestNothingIsReportedAfterTheTest(t *testing.T) {
 	require.NoError(t, cache.Update(pod("2"))) // an informer that nothing waits for
 	assert.Empty(t, d.errors, "the testing package ends the process for it")
 	require.NoError(t, g.Check())
-}
-
-func TestReporterForgetsAGuardThatIsStopped(t *testing.T) {
-	cache := store.New(store.ObjectKey[*corev1.Pod])
-	r := Report(func(error) {})
-	first, second := Watch("first", cache, r), Watch("second", cache, r)
-	require.NoError(t, first.Stop())
-	require.Len(t, r.guards, 1)
-	assert.Same(t, second, r.guards[0])
-	require.NoError(t, second.Stop())
-	require.NoError(t, second.Stop())
-	assert.Empty(t, r.guards)
 }
 
 func TestSecretValuesAreNotShown(t *testing.T) {

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"errors"
-	"slices"
 	"sync"
 )
 
@@ -57,13 +56,6 @@ func (r *Reporter) add(g interface{ Check() error }) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.guards = append(r.guards, g)
-}
-
-func (r *Reporter) remove(g interface{ Check() error }) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	// A copy, because Check reads the guards without the lock.
-	r.guards = slices.DeleteFunc(slices.Clone(r.guards), func(other interface{ Check() error }) bool { return other == g })
 }
 
 // Check checks all guards: see [Guard.Check].
