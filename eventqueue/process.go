@@ -197,11 +197,7 @@ func (q *Queue[T]) resourceVersion() string {
 	if q.each == gaveUpEvent {
 		first = int(q.acknowledged) - 1 // the event that Each failed on
 	}
-	object, ok := any(q.events[first].Object).(interface{ GetResourceVersion() string })
-	if !ok {
-		return ""
-	}
-	return object.GetResourceVersion()
+	return store.VersionOf(q.events[first].Object).ResourceVersion
 }
 
 // interrupted reports whether a handler failed because its context ended, or because the collection

@@ -279,21 +279,12 @@ func WithObserver(observer Observer) CommonOption {
 	})
 }
 
-// resourceVersionOf returns the resource version of an object. A transformed object may have none,
-// so the parameter is an any.
-func resourceVersionOf(object any) string {
-	if versioned, ok := object.(interface{ GetResourceVersion() string }); ok {
-		return versioned.GetResourceVersion()
-	}
-	return ""
-}
-
 // observed calls the handler between the calls of the observers. Each observer gets the context of
 // the observer before it.
 func (s *Subscription[T]) observed(ctx context.Context, event eventqueue.Event[T]) (err error) {
 	call := Handling{
 		Informer: s.informer.name, Subscription: s.name,
-		Key: event.Key, Type: event.Type, Origin: event.Origin, ResourceVersion: resourceVersionOf(event.Object),
+		Key: event.Key, Type: event.Type, Origin: event.Origin, ResourceVersion: store.VersionOf(event.Object).ResourceVersion,
 	}
 	err = eventqueue.ErrAbandoned
 	for _, one := range s.observers {
