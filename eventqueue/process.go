@@ -25,12 +25,7 @@ import (
 // The function fn gets ctx. Process never calls it concurrently for one key. It may call every
 // method of the collection except [Collection.Drain], which would wait for fn's own return.
 func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	work := c.worker(ctx, &running, newQueues, fn, report)
-	for range max(workers, 1) {
-		running.Go(work)
-	}
+	c.process(ctx, workers, newQueues, fn, report)
 }
 
 // ProcessEach is [Collection.Process] for a handler of single events. It calls fn as [Queue.Each]
@@ -38,23 +33,16 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 // in the caller's goroutine: if fn calls [runtime.Goexit], another worker continues, and the
 // caller's goroutine ends when ctx has ended.
 func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(context.Context, Event[T]) error, report func(context.Context, *HandlerError)) {
-	var running sync.WaitGroup
-	defer running.Wait() // also after Goexit
-	work := c.worker(ctx, &running, oneQueue, func(ctx context.Context, q *Queue[T]) error {
+	c.process(ctx, workers, oneQueue, func(ctx context.Context, q *Queue[T]) error {
 		return q.Each(ctx, func(event Event[T]) error { return fn(ctx, event) })
 	}, report)
-	if workers <= 1 {
-		work()
-		return
-	}
-	for range workers {
-		running.Go(work)
-	}
 }
 
-// worker returns the work of one goroutine of Process, which calls fn until ctx ends or the collection is
-// closed. All goroutines that it starts are counted in running.
-func (c *Collection[T]) worker(ctx context.Context, running *sync.WaitGroup, in memory, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) (work func()) {
+// process calls fn in its workers until ctx ends or the collection is closed.
+func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
+	var running sync.WaitGroup
+	defer running.Wait() // also after Goexit
+	var work func()
 	work = func() {
 		returned := false
 		defer func() {
@@ -83,7 +71,13 @@ func (c *Collection[T]) worker(ctx context.Context, running *sync.WaitGroup, in 
 		}
 		returned = true
 	}
-	return work
+	if in == oneQueue && workers <= 1 {
+		work()
+		return
+	}
+	for range max(workers, 1) {
+		running.Go(work)
+	}
 }
 
 // handle calls fn. After a failure it reports a [HandlerError], for which describe chooses the back-off that
