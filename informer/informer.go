@@ -38,8 +38,11 @@ type Informer[T any] struct {
 	subscriptions []*Subscription[T] // in the order in which they were made
 	named         int                // the number of subscriptions made so far
 	run           *run[T]            // nil unless Run runs
-	failure       *feedFailure       // never nil
 	stopped       chan struct{}      // closed while Run does not fill the cache; never nil
+	// failed ends when the cache is no longer filled in a call of Run. Its cause is the first failure of
+	// the feed or of the backing. Each of them may call fail without mu: only a Run that starts sets it.
+	failed context.Context
+	fail   context.CancelCauseFunc
 }
 
 // New returns an informer for the objects of a client. Nothing starts before Run. A nil client is
@@ -74,10 +77,10 @@ func newInformer[T any](cache *store.Cache[T], opts []Option) *Informer[T] {
 		cache:   cache,
 		into:    cache,
 		options: newOptions(reflect.TypeFor[T]().String(), opts),
-		failure: newFailure(),
 		stopped: make(chan struct{}),
 	}
 	close(i.stopped)
+	i.failed, i.fail = context.WithCancelCause(context.Background())
 	if i.guarding != nil {
 		i.guard = guard.Watch(i.name, i.cache, i.guarding)
 	}

@@ -52,7 +52,9 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 func (i *Informer[T]) runFeed(r *run[T]) error {
 	err := feed.ErrAbandoned // remains if Run panics or calls runtime.Goexit
 	defer func() {
-		i.noteFailure(err)
+		if err != nil {
+			i.fail(err)
+		}
 		i.endFeeding(r)
 	}()
 	err = i.feed.Run(r.feedCtx)
@@ -70,8 +72,8 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	r.feedCtx, r.stopFeeding = context.WithCancel(ctx)
 	r.handlerCtx, r.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
 	i.run = r
-	if lifecycle.IsClosed(i.failure.happened) {
-		i.failure = newFailure()
+	if i.failed.Err() != nil {
+		i.failed, i.fail = context.WithCancelCause(context.Background())
 	}
 	for _, s := range i.subscriptions {
 		r.serve(s)
@@ -97,32 +99,13 @@ func (i *Informer[T]) runBacking(r *run[T]) (stop func(), wait func() error) {
 		defer close(ended)
 		defer func() {
 			if err != nil && r.feedCtx.Err() == nil { // else it is no reason that the cache is not filled
-				i.noteFailure(err)
+				i.fail(err)
 				r.stopFeeding()
 			}
 		}()
 		err = i.backing.Run(ctx)
 	}()
 	return cancel, func() error { <-ended; return err }
-}
-
-// feedFailure is why the cache is no longer filled in one call of Run: the first failure of the feed or
-// of the backing. Without a failure, happened stays open.
-type feedFailure struct {
-	happened chan struct{}
-	err      error // set before happened is closed
-}
-
-func newFailure() *feedFailure { return &feedFailure{happened: make(chan struct{})} }
-
-// noteFailure wakes the callers of WaitForSync: the cache may never be filled.
-func (i *Informer[T]) noteFailure(err error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if err != nil && !lifecycle.IsClosed(i.failure.happened) {
-		i.failure.err = err
-		close(i.failure.happened)
-	}
 }
 
 // drainAndEndWork lets handlers finish their queued events, ends the workers, and returns the remaining

@@ -136,14 +136,14 @@ func (e *StaleError) Unwrap() error { return e.Scope.State.Err }
 // added since, and return nil although Run has ended or failed: [Informer.Ready] reports whether the
 // informer is up to date.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
-	failure := i.lastFailure()
+	failed := i.lastFailure()
 	wait := func(synced, gone <-chan struct{}) error {
 		var err error
 		select {
 		case <-synced:
 		case <-gone:
-		case <-failure.happened:
-			err = failure.err
+		case <-failed.Done():
+			err = context.Cause(failed)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -246,9 +246,10 @@ func (i *Informer[T]) Scopes() []ScopeState {
 	return states
 }
 
-// lastFailure returns the failure of the last Run, or of the running one if it fails later.
-func (i *Informer[T]) lastFailure() *feedFailure {
+// lastFailure returns a context whose cause is the failure of the last Run, or of the running one if it
+// fails later.
+func (i *Informer[T]) lastFailure() context.Context {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.failure
+	return i.failed
 }

@@ -712,13 +712,13 @@ var mutants = []mutant{{
 }, {
 	name:  "informer: the failure of the last run ends waits of the next one",
 	file:  "informer/run.go",
-	text:  "\tif lifecycle.IsClosed(i.failure.happened) {\n\t\ti.failure = newFailure()\n\t}\n",
+	text:  "\tif i.failed.Err() != nil {\n\t\ti.failed, i.fail = context.WithCancelCause(context.Background())\n\t}\n",
 	with:  "",
 	tests: []string{"./informer"},
 }, {
 	name:  "informer: a failure of the store behind the cache wakes no caller of WaitForSync",
 	file:  "informer/run.go",
-	text:  "\t\t\t\ti.noteFailure(err)\n\t\t\t\tr.stopFeeding()\n",
+	text:  "\t\t\t\ti.fail(err)\n\t\t\t\tr.stopFeeding()\n",
 	with:  "\t\t\t\tr.stopFeeding()\n",
 	tests: []string{"./informer"},
 }, {
