@@ -45,6 +45,12 @@ func (f *staged) enter(phase reflector.Phase) {
 	f.Set(func(s *reflector.State) { s.Phase = phase })
 }
 
+// sync is the end of the first list, which changes the state, too.
+func (f *staged) sync() {
+	f.synced.Set()
+	f.enter(reflector.Watching)
+}
+
 func (f *staged) State() reflector.State  { return f.Get() }
 func (f *staged) Synced() <-chan struct{} { return f.synced.Done() }
 func (f *staged) Covers(store.Key) bool   { return !f.partial }
@@ -143,10 +149,10 @@ func TestGroupIsSyncedWhenAllItsPartsAre(t *testing.T) {
 		g.run()
 		assert.False(t, lifecycle.IsClosed(g.Synced()), "there is no part")
 		one, other := g.add("a"), g.add("b")
-		one.synced.Set()
+		one.sync()
 		synctest.Wait()
 		assert.False(t, lifecycle.IsClosed(g.Synced()))
-		other.synced.Set()
+		other.sync()
 		synctest.Wait()
 		assert.True(t, lifecycle.IsClosed(g.Synced()))
 		g.add("c")
@@ -160,7 +166,7 @@ func TestPartThatIsDroppedIsNotWaitedFor(t *testing.T) {
 		one := g.add("a")
 		g.add("b")
 		g.run()
-		one.synced.Set()
+		one.sync()
 		synctest.Wait()
 		g.drop("b")
 		assert.True(t, lifecycle.IsClosed(g.Synced()))
@@ -172,8 +178,8 @@ func TestStateIsThatOfThePartFurthestFromAWatch(t *testing.T) {
 		g := newGroup(t)
 		assert.Equal(t, reflector.Stopped, g.State().Phase, "there is no part")
 		one, other := g.add("a"), g.add("b")
-		one.synced.Set()
-		other.synced.Set()
+		one.sync()
+		other.sync()
 		for _, better := range [][2]reflector.Phase{
 			{reflector.Watching, reflector.Polling}, {reflector.Polling, reflector.Opening}, {reflector.Opening, reflector.Listing},
 			{reflector.Listing, reflector.Stopped}, {reflector.Stopped, reflector.BackingOff},

@@ -68,7 +68,7 @@ func (s *Reflectors[T]) Add(at store.Scope, reflect func(store.Store[T]) Feed) e
 		return err
 	}
 	one := &part{Source: New(reflect(into))}
-	one.Scope, one.Gone, one.changed = at, make(chan struct{}), s.changed.Announce
+	one.Scope, one.Gone, one.changed = at, make(chan struct{}), s.noted
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, one)
@@ -162,22 +162,21 @@ func (s *Reflectors[T]) startLocked(r *running, one *part) {
 		}()
 		err = one.Run(ctx)
 	})
-	r.reflectors.Go(func() {
-		select {
-		case <-one.Synced():
-		case <-ended: // not ctx, because the reflector may still store its first list; both may have happened
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.checkSyncedLocked()
-	})
+}
+
+// noted is called when the state of a part has changed, as it has when the part is synced.
+func (s *Reflectors[T]) noted() {
+	s.changed.Announce()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checkSyncedLocked()
 }
 
 // checkSyncedLocked latches that all parts are filled. Without parts, nothing is synced. While the cache
 // holds the objects of a part that is dropped, it may lack others of that part, so Drop checks again when
 // they are removed.
 func (s *Reflectors[T]) checkSyncedLocked() {
-	if len(s.all) > 0 && !s.dropping && !slices.ContainsFunc(s.all, func(one *part) bool { return !one.IsSynced() }) {
+	if !s.synced.IsSet() && len(s.all) > 0 && !s.dropping && !slices.ContainsFunc(s.all, func(one *part) bool { return !one.IsSynced() }) {
 		s.synced.Set()
 	}
 }

@@ -100,40 +100,6 @@ func TestGroupIsNotSyncedBeforeADroppedPartHasLeftTheCache(t *testing.T) {
 	})
 }
 
-// brief is a feed that ends as soon as it is synced. Those who ask whether it is synced are answered then.
-type brief struct {
-	still
-	synced, ended chan struct{}
-}
-
-func (f *brief) Run(ctx context.Context) error {
-	close(f.synced)
-	context.AfterFunc(ctx, func() { close(f.ended) })
-	return nil
-}
-
-func (f *brief) Synced() <-chan struct{} { <-f.ended; return f.synced }
-
-func TestGroupIsSyncedAlthoughItsLastPartEndsAtOnce(t *testing.T) {
-	for range 50 { // a select draws lots
-		synctest.Test(t, func(t *testing.T) {
-			cache := store.New(store.ObjectKey[*corev1.Pod])
-			all := NewReflectors(Target[*corev1.Pod]{Name: "test", Cache: cache, Partition: func(s store.Scope) (store.Store[*corev1.Pod], error) { return cache.Partition(s) }})
-			require.NoError(t, all.Add(store.Scope{}, func(store.Store[*corev1.Pod]) Feed {
-				return &brief{synced: make(chan struct{}), ended: make(chan struct{})}
-			}))
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- all.Run(ctx) }()
-			synctest.Wait()
-			synced := lifecycle.IsClosed(all.Synced())
-			cancel()
-			require.NoError(t, <-ended)
-			require.True(t, synced)
-		})
-	}
-}
-
 func TestGroupWhoseLastPartIsFilledAsItEndsIsSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := store.New(store.ObjectKey[*corev1.Pod])

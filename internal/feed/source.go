@@ -19,7 +19,7 @@ type Source struct {
 	// Gone is closed when the source is dropped; nil if it cannot be.
 	Gone chan struct{}
 
-	changed func() // called when the state has changed; may be nil
+	changed func() // called, without a lock, when the state has changed; may be nil
 
 	mu     sync.Mutex
 	broken time.Time // since when there is no watch; zero while there is one. Guarded by mu
