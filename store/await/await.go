@@ -105,9 +105,6 @@ func waiterFor[T any](cache Cache[T], cluster string, object T) (*waiter[T], err
 	if key.Cluster == "" {
 		w.clusterKey.Cluster = cluster
 	}
-	if err == nil {
-		err = notComparable(w.version.ResourceVersion)
-	}
 	return w, w.failed(err)
 }
 

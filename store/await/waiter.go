@@ -234,15 +234,11 @@ func (w *waiter[T]) failed(err error) error {
 	return e
 }
 
-func notComparable(version string) error {
-	_, err := resourceversion.CompareResourceVersion(version, version)
-	return err
-}
-
 // reached reports whether one resource version is at least another. An unknown version reaches
 // nothing.
 func reached(version, wanted string) (bool, error) {
-	if err := notComparable(wanted); err != nil || version == "" {
+	if version == "" {
+		_, err := resourceversion.CompareResourceVersion(wanted, wanted)
 		return false, err
 	}
 	c, err := resourceversion.CompareResourceVersion(version, wanted)
