@@ -128,7 +128,7 @@ func (o *Objects[T]) ask(ctx context.Context, key store.Key) (object T, size int
 	if err != nil {
 		return object, 0, err
 	}
-	versionOf(object) // panics if a later call would
+	store.VersionOf(object) // panics if a later call would
 	if o.limits.bytes > 0 {
 		size = max(memsize.Of(object), 0)
 	}
@@ -216,7 +216,7 @@ func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	defer o.mu.Unlock()
 	for i := range commit.Changes {
 		change := &commit.Changes[i]
-		key, reshown := change.Key, change.Type == store.Modification && versionOf(change.Prior) == change.Version
+		key, reshown := change.Key, change.Type == store.Modification && store.VersionOf(change.Prior) == change.Version
 		if object, ok := o.recent.get(key); ok && (reshown || o.current(key, object) != nil) {
 			o.recent.drop(key)
 		}
@@ -230,7 +230,7 @@ func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	for key, e := range o.recent.byKey {
 		meta, _ := o.meta(key)
 		listed := commit.Partition == nil || commit.Partition.Scope().Contains(key)
-		if !versionOf(e.Value.(*kept[T]).object).Equal(meta) || listed && !commit.Initial {
+		if !store.VersionOf(e.Value.(*kept[T]).object).Equal(meta) || listed && !commit.Initial {
 			o.recent.drop(key)
 		}
 	}

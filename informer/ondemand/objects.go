@@ -92,7 +92,7 @@ func New[T Object, C Client[T], M Object](clients func(namespace string) C, meta
 	o.closing, o.end = context.WithCancel(context.Background())
 	o.meta = func(key store.Key) (version store.Version, known bool) {
 		if m, ok := metadata.Get(key); ok {
-			return versionOf(m), true
+			return store.VersionOf(m), true
 		}
 		return version, false
 	}
@@ -176,7 +176,7 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 			return object, nil
 		}
 	}
-	if !wanted.metBy(versionOf(object)) {
+	if !wanted.metBy(store.VersionOf(object)) {
 		return none, &FetchError{Key: key, Err: err}
 	}
 	return object, nil
@@ -224,7 +224,7 @@ func (o *Objects[T]) peekLocked(key store.Key) (object T, ok bool) {
 // current returns why an object is not current, or nil.
 func (o *Objects[T]) current(key store.Key, object T) error {
 	wanted, err := o.demand(key)
-	if err == nil && !wanted.metBy(versionOf(object)) {
+	if err == nil && !wanted.metBy(store.VersionOf(object)) {
 		err = ErrStale
 	}
 	return err
@@ -241,10 +241,6 @@ func covers(version, wanted store.Version) bool {
 	}
 	// A later version belongs to the same object, or to a newer object with the same name.
 	return order > 0 || version.UID == wanted.UID
-}
-
-func versionOf(object Object) store.Version {
-	return store.Version{UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()}
 }
 
 // Close stops following the caches, ends all requests, and drops all fetched objects. It returns

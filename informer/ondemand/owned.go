@@ -127,7 +127,7 @@ func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
 	if object, ok = newest.Get(key); !ok || versions.Later(version.ResourceVersion, object.GetResourceVersion()) {
 		return none, false // it left just now
 	}
-	if read := versionOf(object); read != version {
+	if read := store.VersionOf(object); read != version {
 		o.raiseLocked(key, read)
 	}
 	return object, true
@@ -154,7 +154,7 @@ func (o *Objects[T]) answer(key store.Key, f *flight[T]) {
 	if !counts || f.err != nil {
 		return
 	}
-	if before := o.agreed.Shown(key); o.raiseLocked(key, versionOf(f.object)) != before {
+	if before := o.agreed.Shown(key); o.raiseLocked(key, store.VersionOf(f.object)) != before {
 		o.agreed.requested[key] = f.asked
 	}
 }
@@ -231,7 +231,7 @@ func (v *ownedView[T]) Start(state *store.Snapshot[T]) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for key, object := range state.All() {
-		v.versions[key] = versionOf(object)
+		v.versions[key] = store.VersionOf(object)
 	}
 	if state.Synced() {
 		v.of.observeLocked(v.watch, byreference.News{Version: state.ResourceVersion(), Synced: true, Rejected: v.Rejected()})
