@@ -50,7 +50,7 @@ func (o *Objects[T]) fetch(ctx context.Context, key store.Key) (object T, own bo
 func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed {
+	if o.isClosed() {
 		return nil, false, ErrClosed
 	}
 	f = o.flights[key]
@@ -103,7 +103,7 @@ func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 	defer o.mu.Unlock()
 	o.forgetLocked(key, f)
 	o.answer(key, f)
-	if f.err == nil && !o.closed && !f.outdated && o.current(key, f.object) == nil {
+	if f.err == nil && !o.isClosed() && !f.outdated && o.current(key, f.object) == nil {
 		o.recent.put(key, f.object, f.size)
 	}
 	close(f.done)

@@ -48,21 +48,19 @@ type Objects[T Object] struct {
 	state   func() state                          // of the cache of the metadata
 	stop    func()                                // ends the follower of the metadata
 	running sync.WaitGroup
-	closing context.Context // ends with Close, and ends the requests
-	end     context.CancelFunc
+	closing context.Context    // ends with Close, and ends the requests
+	end     context.CancelFunc // called while lifecycle and agreed.mu are held
 	agreed  agreed[T]
 
-	// lifecycle protects ended and the begin and end of following owned caches. It is taken first: a
-	// holder waits for the writers of these caches. No reader takes it.
+	// lifecycle protects the begin and end of following owned caches. It is taken first: a holder waits for
+	// the writers of these caches. No reader takes it.
 	lifecycle sync.Mutex
-	ended     bool // written while agreed.mu is held, too, which readers of caches take
 
 	// mu protects the fields below it. The writer of the metadata takes it inside its own lock. A
 	// holder of mu may read the metadata.
 	mu       sync.Mutex
 	recent   recent[T]
 	flights  map[store.Key]*flight[T]
-	closed   bool
 	hits     uint64
 	requests uint64
 }
@@ -199,10 +197,7 @@ func (o *Objects[T]) Cached(key store.Key) (object T, ok bool) {
 
 // failed returns the error for a failed request.
 func (o *Objects[T]) failed(ctx context.Context, key store.Key, err error) error {
-	o.mu.Lock()
-	closed := o.closed
-	o.mu.Unlock()
-	if closed {
+	if o.isClosed() {
 		return ErrClosed // Close ends the requests
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
@@ -249,13 +244,13 @@ func covers(version, wanted store.Version) bool {
 func (o *Objects[T]) Close() {
 	o.stop()
 	o.unfollow()
-	o.mu.Lock()
-	o.closed = true
-	o.end()
+	o.mu.Lock() // a request that has begun is in running, and no other begins
 	o.recent = newRecent[T](o.limits)
 	o.mu.Unlock()
 	o.running.Wait()
 }
+
+func (o *Objects[T]) isClosed() bool { return o.closing.Err() != nil }
 
 // isNil reports whether a value is nil, or a pointer that is.
 func isNil(value any) bool {

@@ -34,7 +34,7 @@ func NewOwned[T Object, C Client[T], M Object](clients func(namespace string) C,
 func (o *Objects[T]) AddOwned(view *store.View[T]) (remove func()) {
 	o.lifecycle.Lock()
 	defer o.lifecycle.Unlock()
-	if o.ended || view == nil {
+	if o.isClosed() || view == nil {
 		return func() {}
 	}
 	owned := &ownedView[T]{of: o, View: view, versions: map[store.Key]store.Version{}}
@@ -61,7 +61,7 @@ func (o *Objects[T]) unfollow() {
 	o.lifecycle.Lock()
 	defer o.lifecycle.Unlock()
 	o.agreed.mu.Lock()
-	o.ended = true
+	o.end()
 	all := slices.Clone(o.agreed.owned)
 	o.agreed.mu.Unlock()
 	for _, owned := range all {
@@ -117,7 +117,7 @@ func (o *Objects[T]) ownedObject(key store.Key) (object T, ok bool) {
 	var none T
 	o.agreed.mu.Lock()
 	defer o.agreed.mu.Unlock()
-	if o.ended || len(o.agreed.owned) == 0 || len(o.agreed.refused) > 0 {
+	if o.isClosed() || len(o.agreed.owned) == 0 || len(o.agreed.refused) > 0 {
 		return none, false
 	}
 	action, newest, version := o.decideLocked(key)
