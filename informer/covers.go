@@ -189,19 +189,15 @@ const maxCatchingUp = 64
 // deadline. It ignores scopes of package scoped that are dropped meanwhile or not synced yet, and caches
 // that no reflector of this library fills: for these it returns nil without a proof.
 func (i *Informer[T]) CatchUp(ctx context.Context, since time.Time) error {
-	var mu sync.Mutex // protects errs
-	var errs []error
+	sources := i.feed.Sources()
+	errs := make([]error, len(sources))
 	var running sync.WaitGroup
 	free := make(chan struct{}, maxCatchingUp)
-	for _, s := range i.feed.Sources() {
+	for n, s := range sources {
 		running.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
-			if err := catchUp(ctx, s, since); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
+			errs[n] = catchUp(ctx, s, since)
 		})
 	}
 	running.Wait()
@@ -216,16 +212,14 @@ func catchUp(ctx context.Context, s *feed.Source, since time.Time) error {
 		return nil
 	}
 	within, cancel := context.WithCancelCause(ctx)
-	over := make(chan struct{})
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	defer close(over)
 	defer cancel(nil)
 	watching.Go(func() {
 		select {
 		case <-s.Gone: // nil if the source cannot be dropped
 			cancel(errGone)
-		case <-over:
+		case <-within.Done():
 		}
 	})
 	err := of.CatchUp(within, since)
