@@ -507,9 +507,11 @@ func (m *model) dropSome(t *rapid.T) {
 	}
 	d, scope := m.doors[0], Scope{Namespace: m.key(t).Namespace}
 	some := false
-	for _, key := range d.rejected.in(scope) {
-		some = true
-		delete(d.rejected, key)
+	for key := range d.rejected {
+		if key != (Key{}) && scope.Contains(key) {
+			some = true
+			delete(d.rejected, key)
+		}
 	}
 	for key := range m.held {
 		if scope.Contains(key) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -168,8 +169,9 @@ func (c *Cache[T]) Drop(scope Scope) error {
 	for e := range c.within(&scope) {
 		tx.mutations = append(tx.mutations, mutation[T]{key: e.key(), outOfScope: true})
 	}
-	rejected := c.own.rejected.in(scope)
-	forgets := len(c.partitions) == 0 && (len(tx.mutations) > 0 || len(rejected) > 0)
+	rejected := maps.Clone(c.own.rejected)
+	maps.DeleteFunc(rejected, func(key Key, _ bool) bool { return key != (Key{}) && scope.Contains(key) })
+	forgets := len(c.partitions) == 0 && (len(tx.mutations) > 0 || len(rejected) < len(c.own.rejected))
 	if forgets {
 		tx.resourceVersion = ""
 	}
@@ -177,9 +179,7 @@ func (c *Cache[T]) Drop(scope Scope) error {
 		if forgets {
 			c.own.synced, c.synced = false, false
 		}
-		for _, key := range rejected {
-			delete(c.own.rejected, key)
-		}
+		c.own.rejected = rejected
 		rest := make([]*Partition[T], 0, len(c.partitions))
 		for _, p := range c.partitions {
 			if p.dropped = within(p); !p.dropped {

@@ -114,13 +114,3 @@ func (c *Cache[T]) rejected(of *progress) []Key {
 //
 //go:noinline
 func sortKeys(keys []Key) { slices.SortFunc(keys, Key.Compare) }
-
-// in returns the keys in a scope.
-func (r rejectedKeys) in(scope Scope) (keys []Key) {
-	for key := range r {
-		if key != (Key{}) && scope.Contains(key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
