@@ -137,10 +137,9 @@
 //
 // Live keys come before those of [AddResync]. A live key has an event of origin Watch, and any other key an
 // event of origin Resync. A failed key keeps its priority. A live key without a delay ends a back-off
-// early, but only once (queue-E11): client-go's Add does that each time, so a handler that writes what
-// it fails on is called again at once, for ever. In client-go, a delayed addition comes in addition
-// to an earlier one; here a key has one due time, the earliest. A handler that must not work on a key
-// now calls [Queue.Hold].
+// early, but only once (queue-E11), where client-go's Add does that each time. In client-go, a delayed
+// addition comes in addition to an earlier one; here a key has one due time, the earliest. A handler
+// that must not work on a key now calls [Queue.Hold].
 //
 // # Closing and draining
 //

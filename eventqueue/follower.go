@@ -157,8 +157,7 @@ func (c *Collection[T]) tryBuffer(all []arrival[T]) bool {
 		return false
 	}
 	if b.room() < len(all) {
-		// Let consumers run. Otherwise a writer runs ahead of many handlers until a million events
-		// wait, and the garbage collector and the CPU's caches cost more than the handlers.
+		// Let consumers run: see step 2 above Collection.
 		runtime.Gosched()
 		if b.room() < len(all) {
 			return false
@@ -180,13 +179,9 @@ func (c *Collection[T]) tryBuffer(all []arrival[T]) bool {
 	return true
 }
 
-// buffer holds events that the collection has not queued yet, in the order in which they came. A
-// writer only leaves pointers in it, so that it does not wait for consumers and does not load the
-// key states of many handlers into the CPU's caches. A goroutine that locks the collection queues
-// these events first: see Collection.lockAndQueue. Consumers thus see the same state as if the writer had
-// queued the events itself.
-//
-// The lock of the cache's writer guards the writing end, and Collection.mu the reading end.
+// buffer holds events that the collection has not queued yet, in the order in which they came: see the
+// comment above [Collection]. The lock of the cache's writer guards the writing end, and Collection.mu the
+// reading end.
 type buffer[T any] struct {
 	ring           *[bufferSize]*arrival[T] // nil before the first event
 	written, taken atomic.Uint32            // numbers of events since the beginning

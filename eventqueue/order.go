@@ -9,10 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// WithPriority sets whether objects with live events come before objects that have only events of
-// the first list or of a resync, which come in thousands. One queue in eight still belongs to the
-// second group, so that it does not starve. The events of one object keep their order in any case.
-// The default is yes.
+// WithPriority sets whether objects with live events come first: see Order in the package
+// documentation. The default is yes.
 func WithPriority(on bool) Option {
 	return optionFunc(func(o *options) { o.priority = on })
 }

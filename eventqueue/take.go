@@ -212,9 +212,7 @@ func (c *Collection[T]) yieldLocked() {
 	}
 }
 
-// sleepLocked waits for a signal. A writer that filled the buffer before the consumer was counted did
-// not see it, so the consumer looks at the buffer again. A later writer locks mu to signal, and so
-// waits until the consumer sleeps.
+// sleepLocked waits for a signal: see step 5 above [Collection].
 func (c *Collection[T]) sleepLocked() {
 	c.sleeping.Add(1)
 	if !c.buffer.empty() {

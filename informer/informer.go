@@ -107,9 +107,7 @@ func (i *Informer[T]) Handle(handler Handler[T], opts ...SubscriptionOption) *Su
 // An object that begins to satisfy keep is an addition. An object that ceases to satisfy it is a
 // deletion, with its last accepted state. A nil keep accepts every object.
 //
-// keep must be pure, quick, and depend only on the object: it runs while the cache is written, and
-// runs again for prior states. If keep panics, the object counts as refused; [Subscription.Stats]
-// counts and shows such panics. See [eventqueue.FollowFiltered].
+// keep must be pure, quick, and depend only on the object: see [eventqueue.FollowFiltered].
 func (i *Informer[T]) HandleFiltered(keep func(T) bool, handler Handler[T], opts ...SubscriptionOption) *Subscription[T] {
 	return i.subscribe(&Subscription[T]{handler: handler, hasHandler: true}, keep, opts)
 }

@@ -167,15 +167,8 @@ func newSubscriptionOptions(of common, opts []SubscriptionOption) subscriptionOp
 	return o
 }
 
-// WithQueue passes options to the event queues of a subscriber:
-//
-//   - [eventqueue.WithCompaction] sets which events are kept for a subscriber that falls behind.
-//     The default is [eventqueue.KeepLatest], whose memory does not grow with the lag. For a
-//     function of your own see [Subscription.KeepIf].
-//   - [eventqueue.WithBackoff] sets how long a failed event waits for its retry.
-//   - [eventqueue.WithPriority] sets whether objects with live events go before objects with only
-//     initial additions and resyncs. The default for a subscriber is no.
-//   - [eventqueue.WithObserver] adds an observer of the queues.
+// WithQueue passes options to the event queues of a subscriber, such as [eventqueue.WithBackoff]. Their
+// defaults are those of package eventqueue, but for [eventqueue.WithPriority]: for a subscriber it is no.
 func WithQueue(opts ...eventqueue.Option) SubscriptionOption {
 	return subscriptionOptionFunc(func(o *subscriptionOptions) { o.queueing = append(o.queueing, opts...) })
 }

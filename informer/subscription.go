@@ -167,10 +167,7 @@ func (s *Subscription[T]) resyncs(ctx context.Context) {
 // Follow calls a follower with the state of the cache, and then with every commit, until stop is
 // called. It is for instruments that need every step at the lowest cost. The follower runs while
 // the cache is written, so the reflector waits for it. A subscriber, in contrast, has its own queue
-// and pace. See [store.Follower] for the rules.
-//
-// When stop returns, no call is running and none will follow. stop may be called more than once,
-// but not from the follower.
+// and pace. See [store.Follower] for the rules, and [store.View.Follow] for those of stop.
 func (i *Informer[T]) Follow(follower store.Follower[T]) (stop func()) {
 	return i.cache.Follow(follower)
 }
