@@ -25,12 +25,7 @@ type Known interface {
 }
 
 // New returns an error with a text that has no value of an object.
-func New(text string) error { return &plain{text} }
-
-type plain struct{ text string }
-
-func (e *plain) Error() string    { return e.text }
-func (e *plain) Discreet() string { return e.text }
+func New(text string) error { return &wrapped{text: text} }
 
 // Error returns an error that wraps err and has the text of [Text].
 func Error(err error) error { return &wrapped{Text(err), err} }
@@ -64,7 +59,7 @@ func Panic(value any) error {
 
 type wrapped struct {
 	text string
-	err  error
+	err  error // nil if there is no cause
 }
 
 func (e *wrapped) Error() string    { return e.text }
