@@ -157,7 +157,7 @@ type Queue[T any] struct {
 	held  bool
 	// retryIn is the back-off after a failure, if Process reported it; else 0.
 	retryIn time.Duration
-	// hastened is true if retryIn is the rest of an earlier back-off.
+	// hastened is true if retryIn is the rest of an earlier back-off, which may be over since.
 	hastened bool
 	// retryAfter is what a server asked for with the failure that Process reported; else 0.
 	retryAfter time.Duration
@@ -214,7 +214,7 @@ func (q *Queue[T]) Fail(err error) {
 	// The error's methods As, Is and Unwrap are user code, which must not run under a lock.
 	_, panicked := errors.AsType[*PanicError](err)
 	panicked = panicked || errors.Is(err, ErrAbandoned)
-	q.collection.settle(q, outcome{how: how, err: err, panicked: panicked, wait: q.retryIn, hastened: q.hastened, least: least})
+	q.collection.settle(q, outcome{how: how, err: err, panicked: panicked, least: least})
 }
 
 // Release puts the queue back in front of its group, as if it had not been handed out. It does not

@@ -244,8 +244,6 @@ type outcome struct {
 	how      way
 	err      error
 	panicked bool          // err comes from a panic or Goexit
-	wait     time.Duration // the back-off, if it was reported; else 0
-	hastened bool          // wait is the rest of an earlier back-off, which may be over since
 	least    time.Duration // what a server asked for with err; else 0
 }
 
@@ -306,7 +304,7 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 	case !k.waits():
 		c.forgetLocked(k)
 	case o.how == failed:
-		c.backOffLocked(k, o)
+		c.backOffLocked(k, q, o)
 	case o.how == released: // in front
 		c.delayed.remove(k)
 		k.unlink()
@@ -327,14 +325,15 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 // backOffLocked makes a key wait after a failure. An event that came during the failed attempt does
 // not shorten the wait: the handler may have caused it. If [AddAfter] delayed the key during the
 // attempt, the key is ready at the earlier of the two times; but if the back-off is fixed, only that counts.
-func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
+func (c *Collection[T]) backOffLocked(k *keyState[T], q *Queue[T], o outcome) {
 	k.failures++
 	k.err = o.err
-	if k.failures == 1 || !o.hastened && k.backoffEnd <= now() {
-		if o.wait == 0 {
-			o.wait = max(c.backoff.delay(int(k.failures)), o.least)
+	if k.failures == 1 || !q.hastened && k.backoffEnd <= now() {
+		wait := q.retryIn
+		if wait == 0 {
+			wait = max(c.backoff.delay(int(k.failures)), o.least)
 		}
-		k.backoffEnd, k.fixed = now()+o.wait, false
+		k.backoffEnd, k.fixed = now()+wait, false
 	} else { // an event brought the attempt forward, and the end stays
 		k.backoffEnd = max(k.backoffEnd, now()+o.least)
 	}
