@@ -1,6 +1,6 @@
 package store
 
-import "github.com/kubereflector/kubereflector/internal/unannounced"
+import "github.com/kubereflector/kubereflector/internal/ours"
 
 // WriteUnannounced makes writes in one commit that only readers see: no follower gets it, so there is no
 // event, and no version moves. The next write of a key, or the next list, replaces what it has
@@ -8,7 +8,7 @@ import "github.com/kubereflector/kubereflector/internal/unannounced"
 // change has the unannounced object as Prior. If a key stays deleted, they get the deletion then. It is for
 // the informers of package clientgo, to whose caches tests write beside a reflector. Others cannot name its
 // argument.
-func (c *Cache[T]) WriteUnannounced(_ unannounced.Writer, writes ...Write[T]) error {
+func (c *Cache[T]) WriteUnannounced(_ ours.Only, writes ...Write[T]) error {
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	tx, err := c.begin(nil, Watch)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/ours"
 	"github.com/kubereflector/kubereflector/internal/panicked"
-	"github.com/kubereflector/kubereflector/internal/unannounced"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -558,7 +558,7 @@ func TestUnannouncedWritesAreSeenByReadersAlone(t *testing.T) {
 	before := c.Snapshot()
 
 	local := pod("", "a", "u1", "7")
-	err = c.WriteUnannounced(unannounced.Writer{},
+	err = c.WriteUnannounced(ours.Only{},
 		Write[*corev1.Pod]{Type: Modification, Object: local}, Write[*corev1.Pod]{Type: Addition, Object: pod("", "b", "u2", "9")},
 		Write[*corev1.Pod]{Type: Addition, Object: pod("", "", "u3", "9")}, Write[*corev1.Pod]{Type: Deletion, Key: Key{Name: "d"}})
 
@@ -589,19 +589,19 @@ func TestWriteThatRepeatsAnUnannouncedOneIsAnnounced(t *testing.T) {
 		p.Status.Phase = phase
 		return p
 	}
-	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, Write[*corev1.Pod]{Type: Addition, Object: pod("", "b", "u2", "2")}))
+	require.NoError(t, c.WriteUnannounced(ours.Only{}, Write[*corev1.Pod]{Type: Addition, Object: pod("", "b", "u2", "2")}))
 	assert.Equal(t, "1", c.ResourceVersion(), "also if nothing is rejected")
 	require.NoError(t, c.Add(pod("", "b", "u2", "2")))
 	require.NoError(t, c.Add(pod("", "b", "u2", "2")))
 	assert.Equal(t, []string{"Modification b 2->2"}, rec.changes(), "once")
 
 	for _, phase := range []corev1.PodPhase{"one", "two"} { // with one version
-		require.NoError(t, c.WriteUnannounced(unannounced.Writer{},
+		require.NoError(t, c.WriteUnannounced(ours.Only{},
 			Write[*corev1.Pod]{Type: Addition, Object: local(pod("", "a", "u1", "1"), "zero")}, Write[*corev1.Pod]{Type: Addition, Object: local(pod("", "a", "u1", "1"), phase)}))
 		a, _ := c.Get(Key{Name: "a"})
 		assert.Equal(t, phase, a.Status.Phase)
 	}
-	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, Write[*corev1.Pod]{Type: Modification, Object: pod("", "d", "u4", "1")}))
+	require.NoError(t, c.WriteUnannounced(ours.Only{}, Write[*corev1.Pod]{Type: Modification, Object: pod("", "d", "u4", "1")}))
 	assert.False(t, c.Has(Key{Name: "d"}, Version{"u4", "1"}, 7))
 	batch := c.BeginBatch(c, true)
 	batch.Keep(Key{Name: "a"})
@@ -625,8 +625,8 @@ func TestDeletionThatRepeatsAnUnannouncedOneIsAnnounced(t *testing.T) {
 	}
 
 	c, rec := begin()
-	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, gone("a", "b", "c", "none")...))
-	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, gone("a")...))
+	require.NoError(t, c.WriteUnannounced(ours.Only{}, gone("a", "b", "c", "none")...))
+	require.NoError(t, c.WriteUnannounced(ours.Only{}, gone("a")...))
 	assert.Empty(t, rec.commits)
 	require.NoError(t, c.Delete(pod("", "a", "u1", "5")))
 	require.NoError(t, c.DeleteKey(Key{Name: "b"}))
@@ -641,8 +641,8 @@ func TestDeletionThatRepeatsAnUnannouncedOneIsAnnounced(t *testing.T) {
 	checkCache(t, c)
 
 	c, rec = begin()
-	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, gone("d", "a", "c", "b")...))
-	require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, Write[*corev1.Pod]{Type: Addition, Object: all[1]}))
+	require.NoError(t, c.WriteUnannounced(ours.Only{}, gone("d", "a", "c", "b")...))
+	require.NoError(t, c.WriteUnannounced(ours.Only{}, Write[*corev1.Pod]{Type: Addition, Object: all[1]}))
 	require.NoError(t, c.Replace(all[2:3], "7"))
 	assert.Equal(t, []string{"Deletion b 1", "Deletion a 1", "Deletion d 1", "Addition c 1"}, rec.changes())
 	require.NoError(t, c.Replace(nil, "8"))
@@ -660,7 +660,7 @@ func TestUnannouncedObjectThatFollowersNeverKnewIsNotDeleted(t *testing.T) {
 	c := newPods()
 	write := func(writes ...Write[*corev1.Pod]) {
 		t.Helper()
-		require.NoError(t, c.WriteUnannounced(unannounced.Writer{}, writes...))
+		require.NoError(t, c.WriteUnannounced(ours.Only{}, writes...))
 	}
 	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "known", "u-known", "1")}, "1"))
 	write(add("early"))

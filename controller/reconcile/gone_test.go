@@ -11,7 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/scoped"
-	token "github.com/kubereflector/kubereflector/internal/uncalled"
+	"github.com/kubereflector/kubereflector/internal/ours"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -539,7 +539,7 @@ func TestKeyWithoutAFurtherCallIsNamed(t *testing.T) {
 			}
 			return Result{}, nil
 		}
-		note := OnUncalled(token.Keeper{}, func(key store.Key) { uncalled.add(key.String()) })
+		note := OnUncalled(ours.Only{}, func(key store.Key) { uncalled.add(key.String()) })
 		ofMaps := New("maps", selected, func(ctx context.Context, key store.Key, c *corev1.ConfigMap) (Result, error) {
 			return failing(ctx, key, c == nil)
 		}, note)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/internal/uncalled"
+	"github.com/kubereflector/kubereflector/internal/ours"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 )
@@ -137,7 +137,7 @@ func IgnoreOwnWrites() Option {
 // object without its namespace. So no call follows the last one of the key, even if that failed, until the key
 // is queued again. A worker calls the function while no call for the key runs. It is for package refer, which
 // keeps something for each key. Others cannot name its first argument.
-func OnUncalled(_ uncalled.Keeper, fn func(store.Key)) Option {
+func OnUncalled(_ ours.Only, fn func(store.Key)) Option {
 	return optionFunc(func(o *options) { o.uncalled = fn })
 }
 

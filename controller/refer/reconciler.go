@@ -14,7 +14,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/fleet"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
-	"github.com/kubereflector/kubereflector/internal/uncalled"
+	"github.com/kubereflector/kubereflector/internal/ours"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +49,7 @@ func New[T any](name string, primary *informer.Informer[T], kinds *fleet.Fleet, 
 			return result, err
 		}
 	}
-	opts = append(slices.Clip(opts), reconcile.OnUncalled(uncalled.Keeper{}, func(key store.Key) {
+	opts = append(slices.Clip(opts), reconcile.OnUncalled(ours.Only{}, func(key store.Key) {
 		if s := r.current.Load(); s != nil {
 			s.uncalled(key)
 		}

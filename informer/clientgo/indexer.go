@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kubereflector/kubereflector/internal/unannounced"
+	"github.com/kubereflector/kubereflector/internal/ours"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/client-go/tools/cache"
@@ -187,7 +187,7 @@ func (x *Indexer[T]) begin() (how admission, done func(), err error) {
 // write makes writes in one commit.
 func (x *Indexer[T]) write(how admission, writes ...store.Write[T]) error {
 	if how == beside {
-		return x.cache.WriteUnannounced(unannounced.Writer{}, writes...)
+		return x.cache.WriteUnannounced(ours.Only{}, writes...)
 	}
 	batch := x.cache.BeginBatch(x.cache, false)
 	for _, w := range writes {

@@ -60,7 +60,7 @@ var allowed = map[string][]string{
 }
 
 // anybody may reach these, which reach none of ours but each other.
-var anybody = []string{"internal/memsize", "internal/cut", "internal/deepcopy", "internal/discreet", "internal/exactjson", "internal/klogging", "internal/lifecycle", "internal/masking", "internal/missing", "internal/ownwrites", "internal/panicked", "internal/restguard", "internal/term", "internal/unannounced", "internal/uncalled", "internal/versions", "reflector/answer"}
+var anybody = []string{"internal/memsize", "internal/cut", "internal/deepcopy", "internal/discreet", "internal/exactjson", "internal/klogging", "internal/lifecycle", "internal/masking", "internal/missing", "internal/ours", "internal/ownwrites", "internal/panicked", "internal/restguard", "internal/term", "internal/versions", "reflector/answer"}
 
 func init() {
 	for _, name := range []string{"informer/clientgo/dynamicinformer", "informer/clientgo/metadatainformer"} {

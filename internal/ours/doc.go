@@ -1,0 +1,6 @@
+// Package ours holds the argument of what only packages of this repository call: see
+// store.Cache.WriteUnannounced and reconcile.OnUncalled.
+package ours
+
+// Only is for code of this repository.
+type Only struct{}
