@@ -175,7 +175,7 @@ func (l *loaded[T]) decodeOne(n int, r record, codec Codec[T], keyOf store.KeyFu
 		case interface{ Addr() uintptr }: // a fault when reading the mapping
 			err = fmt.Errorf("%w: %v: %v", ErrDamaged, key, value)
 		default:
-			err = fmt.Errorf("%w: %v: panic: %v", ErrUndecodable, key, value)
+			err = fmt.Errorf("%w: %v: %w", ErrUndecodable, key, panicOf(value))
 		}
 	}()
 	key, ok = keyOfBytes(r.key)

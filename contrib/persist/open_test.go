@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -200,6 +201,34 @@ func TestObjectsThatCannotBeDecodedAreRefused(t *testing.T) {
 	require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
 	require.NoError(t, s.Close())
 	refused(t, path, Options[*object]{Codec: none[*object]{}}, ErrUndecodable)
+}
+
+// loud panics with a long text.
+type loud struct{ none[*object] }
+
+func (loud) Encode(*object) ([]byte, error) { panic(strings.Repeat("a", 100_000)) }
+func (loud) Decode([]byte) (*object, error) { panic(strings.Repeat("a", 100_000)) }
+
+func TestTextOfAPanicOfACodecIsBounded(t *testing.T) {
+	path := fresh(t)
+	bounded := func(err error) {
+		t.Helper()
+		require.ErrorIs(t, err, store.ErrPanic)
+		assert.Less(t, len(err.Error()), 2000)
+	}
+	s, err := Open(path, store.ObjectKey[*object], Options[*object]{Codec: loud{}})
+	require.NoError(t, err)
+	require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+	bounded(s.Close())
+
+	path = fresh(t)
+	s, err = Open(path, store.ObjectKey[*object], Options[*object]{Codec: none[*object]{}})
+	require.NoError(t, err)
+	require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+	require.NoError(t, s.Close())
+	_, err = Open(path, store.ObjectKey[*object], Options[*object]{Codec: loud{}})
+	require.ErrorIs(t, err, ErrUndecodable)
+	bounded(err)
 }
 
 func TestKeysWithoutAPlaceAreRejected(t *testing.T) {
