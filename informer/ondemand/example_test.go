@@ -65,7 +65,7 @@ func Example() {
 
 // The program caches its own Secrets whole, and the metadata of the others. It fetches the other
 // Secrets that it needs.
-func ExampleNewOwned() {
+func ExampleObjects_AddOwned() {
 	server, err := reflectortest.NewServer()
 	if err != nil {
 		panic(err)
@@ -83,11 +83,12 @@ func ExampleNewOwned() {
 		metadata.NewForConfigOrDie(server.Config()).Resource(corev1.SchemeGroupVersion.WithResource("secrets")))
 	owned := informer.New(clients.CoreV1().Secrets(""),
 		informer.WithReflector(reflector.WithLabelSelector(labels.SelectorFromSet(own.Labels))))
-	secrets, err := ondemand.NewOwned(clients.CoreV1().Secrets, metas.Cache(), owned.Cache())
+	secrets, err := ondemand.New(clients.CoreV1().Secrets, metas.Cache())
 	if err != nil {
 		panic(err)
 	}
 	defer secrets.Close()
+	secrets.AddOwned(owned.Cache())
 
 	both := manager.New(nil)
 	both.Add(metas)

@@ -265,8 +265,8 @@ type Stats struct {
 	// Bytes estimates the memory of the kept objects, as [store.AddBudget] does. It is 0
 	// without [WithMaxBytes].
 	Bytes int64
-	// Hits counts the calls of Get and Cached that returned a kept object. Objects of the cache of
-	// [NewOwned] do not count.
+	// Hits counts the calls of Get and Cached that returned a kept object. Objects of the
+	// caches of [Objects.AddOwned] do not count.
 	Hits uint64
 	// Requests counts the started requests.
 	Requests uint64

@@ -10,16 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// NewOwned is [New] with a second cache that holds some of the objects whole: see [Objects.AddOwned].
-// If owned is nil, NewOwned does the same as New.
-func NewOwned[T Object, C Client[T], M Object](clients func(namespace string) C, metadata *store.View[M], owned *store.View[T], opts ...Option) (*Objects[T], error) {
-	o, err := New[T](clients, metadata, opts...)
-	if err == nil {
-		o.AddOwned(owned)
-	}
-	return o, err
-}
-
 // AddOwned adds a cache that holds some of the objects whole, such as the cache of an informer with a
 // label selector. There may be several, and they may come and go:
 //

@@ -27,8 +27,9 @@ func caches(t *testing.T) (metas, owned *store.Cache[*object]) {
 
 func owning(t *testing.T, b *backend, metas, owned *store.Cache[*object]) *Objects[*object] {
 	t.Helper()
-	o, err := NewOwned(Cluster(b), &metas.View, &owned.View)
+	o, err := New(Cluster(b), &metas.View)
 	require.NoError(t, err)
+	o.AddOwned(&owned.View)
 	t.Cleanup(o.Close)
 	return o
 }

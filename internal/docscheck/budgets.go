@@ -32,7 +32,7 @@ var budgets = map[string]exports{
 	"informer/scoped":                     {5, 2},
 	"informer/clientgo":                   {33, 41}, // NewSharedInformer has client-go's name; WithShallowTransform spares a copy, WithLocalWrites is for tests with a server of their own
 	"informer/inspect":                    {18, 4},
-	"informer/ondemand":                   {19, 10},
+	"informer/ondemand":                   {18, 10},
 	"reflector":                           {41, 17}, // LearnScope asks what ClusterScoped tells; OnChange spares a goroutine for each informer; a selected object that is missing is looked up; Polling is a phase of its own; ListTypeError shows its method
 	"reflector/mapper":                    {9, 20},  // callers tell a group that does not answer from a failure as a whole
 	"reflector/reflectortest":             {45, 34}, // WithCustomResourceDefinitions and ListKind: kinds that come and go have no Go type; WithAdmission takes a value of a type; WithStableUIDs: operators make names of UIDs; StoredObject, ParseRequest and CollectGarbage: a simulation compares and drives any kind
