@@ -412,10 +412,6 @@ func (s *adaptedWatch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]st
 	return s.items, nil
 }
 
-func (s *adaptedWatch[T]) Live() {
-	// The client decodes all objects.
-}
-
 func (s *adaptedWatch[T]) Close() error {
 	s.watch.Stop()
 	return stream.Drain(s.watch.ResultChan())

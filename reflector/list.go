@@ -172,9 +172,6 @@ func (s *staging[T]) take(i *stream.Item[T]) {
 
 // replace commits the staged list to the store.
 func (r *run[T]) replace(version string) protocol.Input {
-	if r.watch != nil {
-		r.watch.Live()
-	}
 	objects := r.staging.size
 	err := r.staging.begin().Commit(version)
 	r.latest = r.staging.newest

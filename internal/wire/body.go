@@ -227,9 +227,14 @@ type Frame struct {
 	APIVersion, Kind []byte
 	// Hash is the hash of the content, if a reader of the frame has set it: see [Outline.Hash].
 	Hash uint64
+	// Held is about an object that need not be decoded, if a reader of the frame has set it.
+	Held Held
 
 	line []byte // the line of a quick cut, without a scan of its inside; nil otherwise
 }
+
+// Held is the identity of an object that the reader of a frame holds already. Without a name, it holds none.
+type Held struct{ Namespace, Name, ResourceVersion string }
 
 // Batch holds the frames of one cut, in order.
 type Batch struct {
@@ -261,11 +266,13 @@ func (b *Batch) Release() {
 	batches.Put(b)
 }
 
-// Size returns the number of bytes of the objects.
+// Size returns the number of bytes of the objects that must be decoded.
 func (b *Batch) Size() int {
 	n := 0
 	for i := range b.Frames {
-		n += len(b.Frames[i].Object)
+		if b.Frames[i].Held.Name == "" {
+			n += len(b.Frames[i].Object)
+		}
 	}
 	return n
 }

@@ -11,9 +11,8 @@
 // The data flows through these types:
 //
 //	Response   the body, its format, and the request for errors
-//	gate       removes the added objects of a watch-list that the caller holds
 //	pipeline   distributes frames to decoders and keeps the order of their results
-//	decoder    decodes an object, and checks its kind and namespace
+//	decoder    decodes an object that the caller does not hold, and checks its kind and namespace
 //	Item       what the object means for the store
 //	Watch      delivers the items of a watch; list those of a page
 //

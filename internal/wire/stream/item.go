@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -102,4 +103,29 @@ func (i *Item[T]) Filter(s *Shards) {
 	if outside {
 		*i = Item[T]{Kind: Outside, Count: 1, Version: i.Version, Write: store.Write[T]{Type: w.Type}}
 	}
+}
+
+// keep appends an item for an object that the caller holds. Consecutive objects become one item.
+func keep[T Object](items *[]Item[T], frame *wire.Frame) {
+	if n := len(*items); n == 0 || (*items)[n-1].Kind != Unchanged {
+		const usual = 16 // about as many objects arrive together
+		*items = append(*items, Item[T]{Kind: Unchanged, Keys: make([]store.Key, 0, usual), Write: store.Write[T]{Type: store.Addition}})
+	}
+	last := &(*items)[len(*items)-1]
+	last.Keys = append(last.Keys, store.Key{Namespace: frame.Held.Namespace, Name: frame.Held.Name})
+	last.Version = frame.Held.ResourceVersion
+}
+
+// keepWhole keeps all objects of a batch, if the caller holds all of them, and releases the batch.
+func keepWhole[T Object](items *[]Item[T], batch *wire.Batch) bool {
+	for i := range batch.Frames {
+		if batch.Frames[i].Held.Name == "" {
+			return false
+		}
+	}
+	for i := range batch.Frames {
+		keep(items, &batch.Frames[i])
+	}
+	batch.Release()
+	return true
 }

@@ -18,8 +18,7 @@ type list[T Object] struct {
 	format wire.Format
 	from   *wire.List
 
-	parts []*part[[]Item[T]]
-	given int // parts whose items were taken
+	parts []*part[[]Item[T]] // whose items were not taken yet
 	// bare is true if an item does not state its kind.
 	bare atomic.Bool
 	// other is the error of an item of another kind or namespace.
@@ -68,7 +67,6 @@ func (l *list[T]) read() error {
 			l.item(d, items, &batch.Frames[i])
 		}
 	})
-	var unchanged []store.Key
 	for {
 		batch, err := l.from.Next()
 		if err != nil {
@@ -79,11 +77,9 @@ func (l *list[T]) read() error {
 			break
 		}
 		if l.wants.Holds != nil {
-			unchanged = decoding.own.dropHeld(l.format, batch, &l.wants, unchanged)
-		}
-		if len(batch.Frames) == 0 {
-			batch.Release()
-			continue
+			for i := range batch.Frames {
+				decoding.own.ask(&l.wants, l.format, &batch.Frames[i])
+			}
 		}
 		if p := decoding.add(batch); p != nil {
 			l.parts = append(l.parts, p)
@@ -95,9 +91,6 @@ func (l *list[T]) read() error {
 		}
 	}
 	l.give(l.kind())
-	if l.wants.Take != nil && len(unchanged) > 0 {
-		l.wants.Take(&Item[T]{Kind: Unchanged, Keys: unchanged})
-	}
 	return nil
 }
 
@@ -109,8 +102,8 @@ func (l *list[T]) kind() metav1.TypeMeta {
 
 // give passes on the items that are decoded, in order.
 func (l *list[T]) give(kind metav1.TypeMeta) {
-	for l.given < len(l.parts) && l.parts[l.given].isDone() {
-		p := l.parts[l.given]
+	for len(l.parts) > 0 && l.parts[0].isDone() {
+		p := l.parts[0]
 		for i := range p.result {
 			item := &p.result[i]
 			if item.Kind == Put && item.Write.Err == nil {
@@ -120,13 +113,16 @@ func (l *list[T]) give(kind metav1.TypeMeta) {
 				l.wants.Take(item)
 			}
 		}
-		p.result = nil
-		l.given++
+		l.parts[0], l.parts = nil, l.parts[1:]
 	}
 }
 
-// item appends an item of the list, unless it is in no shard.
+// item appends an item of the list.
 func (l *list[T]) item(d *decoder[T], items *[]Item[T], frame *wire.Frame) {
+	if frame.Held.Name != "" {
+		keep(items, frame)
+		return
+	}
 	data := frame.Object
 	from, _ := originOf(l.wants.Shards, l.format, data)
 	var decoded named[T]

@@ -79,7 +79,7 @@ func newPipeline[D, R any](from pool[D], slack int, decode func(D, *R, *wire.Bat
 // add queues the next batch. It returns the new part for the batch, or nil if the batch went into
 // the previous part. The caller must deliver the part before the next call.
 func (l *pipeline[D, R]) add(batch *wire.Batch) *part[R] {
-	if l.helpers == 0 {
+	if l.helpers == 0 || batch.Size() == 0 {
 		return l.decodeNow(batch)
 	}
 	begun := l.put(batch)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Reader reads the responses for one resource. The functions may be called by several goroutines at
@@ -130,6 +132,24 @@ func (d *decoder[T]) hash(format wire.Format, frame *wire.Frame) uint64 {
 	return frame.Hash
 }
 
+// ask notes in a frame if the caller holds its object with the same content, so that nothing decodes it.
+// The goroutine that reads the frames calls it, because a look at the metadata is quicker than handing the
+// object to another goroutine.
+func (d *decoder[T]) ask(w *Wants[T], format wire.Format, frame *wire.Frame) {
+	key, version, outline, ok := d.ids.look(format, frame.Object, d.of.WithoutManagedFields)
+	if !ok {
+		return
+	}
+	frame.Hash = outline.Hash() // for the decoder, if the store has another content
+	if !w.Holds(key, version, frame.Hash) {
+		return
+	}
+	// An object outside of the shards shows that the store was filled with other shards.
+	if from, _ := originOf(w.Shards, format, frame.Object); from == inShard {
+		frame.Held = wire.Held{Namespace: key.Namespace, Name: key.Name, ResourceVersion: version.ResourceVersion}
+	}
+}
+
 // check returns an error if a decoded object is not of the expected kind or namespace. bare is true
 // if the object does not state its kind.
 func (d *decoder[T]) check(object T, namespace string, format wire.Format, data []byte) (bare bool, err error) {
@@ -227,6 +247,57 @@ func textOr(b []byte, last string) string {
 }
 
 func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
+
+// readBookmark decodes a bookmark. Its object has only a version and, after the first objects of a
+// watch-list, an annotation. A frame without an object is an error, too.
+func readBookmark(format wire.Format, frame *wire.Frame) (version string, closing bool, err error) {
+	var object metav1.PartialObjectMetadata
+	if frame.Object == nil {
+		return "", false, wire.ErrMalformed
+	}
+	if err := wire.Unmarshal(format, frame.Object, &object); err != nil {
+		return "", false, err
+	}
+	return object.ResourceVersion, object.Annotations[metav1.InitialEventsAnnotationKey] == "true", CheckVersion(object.ResourceVersion)
+}
+
+// identify returns the key and version of an object, even if its other fields are unreadable.
+func identify(format wire.Format, data []byte) (store.Key, store.Version, bool) {
+	if id, ok := wire.Peek(format, data); ok {
+		return store.Key{Namespace: string(id.Namespace), Name: string(id.Name)},
+			store.Version{UID: types.UID(id.UID), ResourceVersion: string(id.ResourceVersion)}, true
+	}
+	var m metav1.PartialObjectMetadata
+	if err := wire.Unmarshal(format, data, &m); err != nil {
+		return store.Key{}, store.Version{}, false
+	}
+	return store.Key{Namespace: m.Namespace, Name: m.Name}, store.Version{UID: m.UID, ResourceVersion: m.ResourceVersion}, true
+}
+
+// identities reads the identities of undecoded objects, and stores many of their strings in one piece
+// of memory.
+type identities struct{ b *strings.Builder }
+
+// look returns the key, the version and the outline of an undecoded object. It returns false if a
+// quick look at the bytes cannot determine them.
+func (i *identities) look(format wire.Format, data []byte, withoutManagedFields bool) (store.Key, store.Version, wire.Outline, bool) {
+	o, ok := wire.Look(format, data, withoutManagedFields)
+	if !ok {
+		return store.Key{}, store.Version{}, o, false
+	}
+	return store.Key{Namespace: i.text(o.Namespace), Name: i.text(o.Name)}, store.Version{UID: types.UID(i.text(o.UID)), ResourceVersion: i.text(o.ResourceVersion)}, o, true
+}
+
+func (i *identities) text(b []byte) string {
+	const size = 16 << 10
+	if i.b == nil || i.b.Cap()-i.b.Len() < len(b) {
+		i.b = new(strings.Builder)
+		i.b.Grow(max(size, len(b)))
+	}
+	start := i.b.Len()
+	i.b.Write(b) // within the capacity, so earlier strings keep their memory
+	return i.b.String()[start:]
+}
 
 // Pool keeps idle decoders, with their tables of repeated values. The zero value is an empty Pool.
 type Pool[T Object] struct {

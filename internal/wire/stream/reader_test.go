@@ -314,7 +314,7 @@ func TestItemsThatDoNotSayPlainlyWhoTheyAre(t *testing.T) {
 	assert.Equal(t, "c", all.undecoded[0].Name)
 	assert.Equal(t, 2, all.outside)
 
-	s := &Watch[*corev1.ConfigMap]{of: r, shards: shards}
+	s := &Watch[*corev1.ConfigMap]{of: r, wants: Wants[*corev1.ConfigMap]{Shards: shards}}
 	var items []Item[*corev1.ConfigMap]
 	for _, object := range []string{item("a", here, "{}"), item("b", there, "{}"), item("c", here, "5"), item("d", there, "5")} {
 		batch := &wire.Batch{}

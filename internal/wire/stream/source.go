@@ -47,24 +47,24 @@ type Items[T Object] interface {
 	// the source that the reflector has handled them. Next returns io.EOF if the server closed the
 	// watch, ErrAwake if wake delivers a value first, and the error of ctx.
 	Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], error)
-	// Live says that the initial events are over. The reflector calls it before it replaces the
-	// store's content, which the source may compare with.
-	Live()
 	// Close ends the watch, and waits for its end. It fails after CloseTimeout.
 	Close() error
 }
 
 // Wants tells a source which objects the reflector needs. The zero value is all of them.
 type Wants[T Object] struct {
-	Holds  HoldsFunc // if not nil: skip objects that the store holds with the same content
-	Shards *Shards   // skip objects outside these shards
+	// Holds, if it is not nil, lets the source skip objects of a list, or of the beginning of a watch-list,
+	// that the store holds with the same content. The store does not change before the reflector has
+	// received all of them.
+	Holds  HoldsFunc
+	Shards *Shards // skip objects outside these shards
 	// Take receives the items of a list in order, while the list arrives; nil drops them. They are Put,
 	// Unchanged and Outside. If the list fails, the items that Take received are void.
 	Take func(*Item[T])
 }
 
 // HoldsFunc reports whether the store holds an object at a version, and with the content that has a
-// hash, so that the decoder can skip it. It is nil if the decoder must decode every object.
+// hash, so that the decoder can skip it.
 type HoldsFunc func(key store.Key, version store.Version, hash uint64) bool
 
 // Page is the end of one answer to a list request, whose items have been taken.

@@ -24,8 +24,7 @@ import (
 type Watch[T Object] struct {
 	of       *Reader[T]
 	response *Response // whose body is read; also for the texts of errors
-	gate     gate
-	shards   *Shards
+	wants    Wants[T]
 	// parts has the order of the frames. A part is mostly sent before it is decoded, and more frames may
 	// join it until a goroutine takes it; so its result is complete only when its done is nil or closed.
 	parts  chan *part[[]Item[T]]
@@ -43,6 +42,10 @@ const (
 	// batch itself. It has caught up, and waking a helper would cost more.
 	caughtUp = 20 * time.Microsecond
 	little   = partSize / 4
+	// About mostHeld objects that the caller holds become one item. Fewer do after longestWait, so that the
+	// reflector notices progress of a slow server.
+	mostHeld    = 512
+	longestWait = 100 * time.Millisecond
 )
 
 // Watch starts reading a watch that ends with ctx. Closing the watch calls cancel, which must end
@@ -50,8 +53,7 @@ const (
 // that the store holds.
 func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, response *Response, initial bool, w Wants[T]) *Watch[T] {
 	s := &Watch[T]{
-		of: r, response: response, gate: gate{holds: w.Holds, shards: w.Shards, withoutManagedFields: r.WithoutManagedFields}, shards: w.Shards,
-		parts: make(chan *part[[]Item[T]], partsAhead), cancel: cancel,
+		of: r, response: response, wants: w, parts: make(chan *part[[]Item[T]], partsAhead), cancel: cancel,
 	}
 	if initial {
 		r.Pool.keepAll()
@@ -61,7 +63,7 @@ func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, respon
 	go func() {
 		defer close(s.parts)
 		defer response.Close()
-		if err := s.read(ctx); err != io.EOF && ctx.Err() == nil {
+		if err := s.read(ctx, initial); err != io.EOF && ctx.Err() == nil {
 			s.err = err
 		}
 	}()
@@ -107,13 +109,6 @@ func (s *Watch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], 
 	return []Item[T]{last}, nil
 }
 
-// Live implements [Items]: the decoding goroutines decode every object. From then on, only a few
-// objects arrive at a time.
-func (s *Watch[T]) Live() {
-	s.gate.shut()
-	s.of.Pool.keepFew()
-}
-
 // Close ends the watch and waits for its end.
 func (s *Watch[T]) Close() error {
 	s.cancel()
@@ -121,7 +116,7 @@ func (s *Watch[T]) Close() error {
 }
 
 // read reads until the watch ends, and returns the reason.
-func (s *Watch[T]) read(ctx context.Context) error {
+func (s *Watch[T]) read(ctx context.Context, initial bool) error {
 	format, body, err := s.response.open()
 	if err != nil {
 		return err
@@ -131,25 +126,28 @@ func (s *Watch[T]) read(ctx context.Context) error {
 		s.decode(d, items, format, batch)
 	})
 	defer func() { decoding.close(ctx.Err() == nil) }()
+	var held []Item[T] // one item for all objects of some batches, whose objects the caller holds, or none
+	var sent time.Time // when held was sent last
 	for {
 		asked := time.Now()
 		batch, err := frames.Next() // nil with an error
 		now := time.Now()
-		// What the gate took out of this batch and of earlier ones comes before the rest of the batch, and
-		// before the end.
-		if keys, version := s.gate.filter(format, batch, now); keys != nil {
-			held := Item[T]{Kind: Unchanged, Version: version, Keys: keys, Write: store.Write[T]{Type: store.Addition}}
-			if !s.send(ctx, decoding.addResult([]Item[T]{held})) {
+		if initial && err == nil {
+			initial = s.ask(decoding.own, format, batch)
+		}
+		whole := err == nil && keepWhole(&held, batch)
+		if len(held) > 0 && (!whole || len(held[0].Keys) >= mostHeld || now.Sub(sent) >= longestWait) {
+			if !s.send(ctx, decoding.addResult(held)) {
 				return ctx.Err()
 			}
+			held, sent = nil, now
 		}
 		switch {
 		case err == io.EOF:
 			return err
 		case err != nil:
 			return s.response.Fail(frames.Head(), err)
-		case len(batch.Frames) == 0:
-			batch.Release()
+		case whole:
 			continue
 		}
 		var p *part[[]Item[T]]
@@ -164,6 +162,28 @@ func (s *Watch[T]) read(ctx context.Context) error {
 	}
 }
 
+// ask asks which objects of the initial events of a watch-list the caller holds, and reports whether more
+// initial events may follow. It asks about no later event, because the reflector replaces the content of the
+// store when it receives the bookmark after the initial events.
+func (s *Watch[T]) ask(d *decoder[T], format wire.Format, batch *wire.Batch) (more bool) {
+	for i := range batch.Frames {
+		frame := &batch.Frames[i]
+		over := s.wants.Holds != nil && !frame.Single() // it may hide the bookmark
+		if frame.Type == string(watch.Bookmark) {
+			_, closing, err := readBookmark(format, frame)
+			over = closing || err != nil
+		}
+		if over {
+			s.of.Pool.keepFew() // from now on, only a few objects arrive at a time
+			return false
+		}
+		if frame.Type == string(watch.Added) && frame.Object != nil && s.wants.Holds != nil {
+			d.ask(&s.wants, format, frame)
+		}
+	}
+	return true
+}
+
 // send sends a part. It returns false if the watch was stopped.
 func (s *Watch[T]) send(ctx context.Context, p *part[[]Item[T]]) bool {
 	select {
@@ -176,12 +196,16 @@ func (s *Watch[T]) send(ctx context.Context, p *part[[]Item[T]]) bool {
 
 // decode appends the items of a batch.
 func (s *Watch[T]) decode(d *decoder[T], items *[]Item[T], format wire.Format, batch *wire.Batch) {
-	*items = slices.Grow(*items, len(batch.Frames))
 	for i := range batch.Frames {
 		frame := &batch.Frames[i]
-		if s.shards != nil && s.passBy(d, items, format, frame) {
+		if frame.Held.Name != "" {
+			keep(items, frame)
 			continue
 		}
+		if s.wants.Shards != nil && s.passBy(d, items, format, frame) {
+			continue
+		}
+		*items = slices.Grow(*items, len(batch.Frames)-i)
 		item, whole := s.item(d, format, frame)
 		if whole || format != wire.JSON {
 			*items = append(*items, item)
@@ -219,7 +243,7 @@ func (s *Watch[T]) passBy(d *decoder[T], items *[]Item[T], format wire.Format, f
 	if change == 0 || frame.Object == nil || !frame.Single() {
 		return false
 	}
-	from, id := originOf(s.shards, format, frame.Object)
+	from, id := originOf(s.wants.Shards, format, frame.Object)
 	if from != outOfShard || CheckVersion(string(id.ResourceVersion)) != nil { // item fails that one
 		return false
 	}
@@ -246,10 +270,10 @@ func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (_
 		return s.fail(frame, &answer.TypeError{Want: s.of.Type, Got: "nil"}), true
 	}
 	decoded, err := d.decode(format, frame.Object)
-	if s.shards != nil { // passBy may not have told the shard from the bytes; then the metadata decides, even if err != nil
-		if from, _ := originOf(s.shards, format, frame.Object); from == unclear {
+	if s.wants.Shards != nil { // passBy may not have told the shard from the bytes; then the metadata decides, even if err != nil
+		if from, _ := originOf(s.wants.Shards, format, frame.Object); from == unclear {
 			key, version, ok := identify(format, frame.Object)
-			if ok && key.Name != "" && CheckVersion(version.ResourceVersion) == nil && s.shards.isOutside(format, frame.Object) {
+			if ok && key.Name != "" && CheckVersion(version.ResourceVersion) == nil && s.wants.Shards.isOutside(format, frame.Object) {
 				return Item[T]{Kind: Outside, Count: 1, Version: version.ResourceVersion, Write: store.Write[T]{Type: change}}, true
 			}
 		}

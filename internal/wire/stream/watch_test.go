@@ -205,16 +205,16 @@ func TestObjectsThatAreHeldKeepTheirPlaceAmongTheOthers(t *testing.T) {
 		asked  string // what the store was
 	}{
 		"all":                           {[]string{versioned("ADDED", "a", "1"), versioned("ADDED", "b", "1"), closingEvent}, "=a =b *20", "ab"},
-		"some":                          {[]string{versioned("ADDED", "a", "7"), versioned("ADDED", "b", "1"), versioned("ADDED", "c", "7"), versioned("ADDED", "d", "1")}, "=b =d +a7 +c7", "abcd"},
-		"after a change of the same":    {[]string{versioned("MODIFIED", "a", "7"), versioned("ADDED", "b", "1"), versioned("ADDED", "a", "1")}, "=b ~a7 +a1", "b"},
-		"after a deletion of the same":  {[]string{versioned("DELETED", "a", "1"), versioned("ADDED", "a", "1")}, "-a1 +a1", ""},
+		"some":                          {[]string{versioned("ADDED", "a", "7"), versioned("ADDED", "b", "1"), versioned("ADDED", "c", "7"), versioned("ADDED", "d", "1")}, "+a7 =b +c7 =d", "abcd"},
+		"after a change of the same":    {[]string{versioned("MODIFIED", "a", "7"), versioned("ADDED", "b", "1"), versioned("ADDED", "a", "1")}, "~a7 =b =a", "ba"},
+		"after a deletion of the same":  {[]string{versioned("DELETED", "a", "1"), versioned("ADDED", "a", "1")}, "-a1 =a", "a"},
 		"before a change of the same":   {[]string{versioned("ADDED", "a", "1"), versioned("MODIFIED", "a", "7"), versioned("DELETED", "a", "8")}, "=a ~a7 -a8", "a"},
 		"changed to what is held":       {[]string{versioned("MODIFIED", "a", "1")}, "~a1", ""},
-		"after one without a name":      {[]string{versioned("ADDED", "", "1"), versioned("ADDED", "a", "1")}, "+1 +a1", ""},
+		"after one without a name":      {[]string{versioned("ADDED", "", "1"), versioned("ADDED", "a", "1")}, "+1 =a", "a"},
 		"after the last of the first":   {[]string{versioned("ADDED", "a", "1"), closingEvent, versioned("ADDED", "b", "1")}, "=a *20 +b1", "a"},
-		"after another bookmark":        {[]string{`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}` + "\n", versioned("ADDED", "b", "1")}, "=b *5", "b"},
-		"after an event without object": {[]string{`{"type":"ADDED","object":null}` + "\n", versioned("ADDED", "b", "1")}, "! +b1", ""},
-		"after an unknown event":        {[]string{`{"type":"SYNC","object":{}}` + "\n", versioned("ADDED", "b", "1")}, "! +b1", ""},
+		"after another bookmark":        {[]string{`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}` + "\n", versioned("ADDED", "b", "1")}, "*5 =b", "b"},
+		"after an event without object": {[]string{`{"type":"ADDED","object":null}` + "\n", versioned("ADDED", "b", "1")}, "! =b", "b"},
+		"after an unknown event":        {[]string{`{"type":"SYNC","object":{}}` + "\n", versioned("ADDED", "b", "1")}, "! =b", "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := ""
@@ -270,22 +270,6 @@ func TestObjectsThatAreHeldAreToldOfWhileTheyCome(t *testing.T) {
 	})
 }
 
-func TestNobodyAsksWhatIsHeldOnceTheStoreChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		holds := func(store.Key, store.Version, uint64) bool { asked++; return true }
-		s := watchList(t.Context(), t, inChunks(time.Second, added(configMap(0, 5000)), added(configMap(1, 5000))), holds)
-		first := <-s.parts
-		require.Len(t, first.result[0].Keys, 1)
-		s.Live()
-		second := <-s.parts
-		require.NotNil(t, second.result[0].Write.Object)
-		assert.Equal(t, 1, asked)
-		_, open := <-s.parts
-		assert.False(t, open)
-	})
-}
-
 func TestNobodyAsksWhatIsHeldOnceAllHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := inChunks(time.Second, versioned("ADDED", "a", "1"), closingEvent, versioned("ADDED", "b", "1"))
@@ -321,7 +305,6 @@ func TestEventsThatAreHeldCostNextToNothing(t *testing.T) {
 	})
 }
 
-// Two events may be in one line, which is found out when the first one is decoded.
 func TestErrorOfAnEventThatIsAboutNoObjectQuotesNoValue(t *testing.T) {
 	for _, event := range []string{
 		`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","creationTimestamp":"s3"}}}`,
@@ -338,6 +321,7 @@ func TestErrorOfAnEventThatIsAboutNoObjectQuotesNoValue(t *testing.T) {
 	}
 }
 
+// Two events may be in one line.
 func TestNobodyAsksWhatIsHeldAfterABookmarkThatHidesAnotherEvent(t *testing.T) {
 	line := func(event string) string { return strings.TrimSpace(event) }
 	bookmark := `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}`
@@ -354,7 +338,7 @@ func TestNobodyAsksWhatIsHeldAfterABookmarkThatHidesAnotherEvent(t *testing.T) {
 // A version becomes part of a URL and of logs, also that of an object which nobody stores.
 func TestVersionThatIsTooLongIsNoVersion(t *testing.T) {
 	here, there := uids()
-	s := &Watch[*corev1.ConfigMap]{of: configMapReader(t), response: &Response{}, shards: &Shards{By: store.ByUID, All: store.Shards(store.ByUID, 2)[:1]}}
+	s := &Watch[*corev1.ConfigMap]{of: configMapReader(t), response: &Response{}, wants: Wants[*corev1.ConfigMap]{Shards: &Shards{By: store.ByUID, All: store.Shards(store.ByUID, 2)[:1]}}}
 	for name, object := range map[string]string{
 		"stored":               `{"metadata":{"name":"a","uid":"` + here + `","resourceVersion":"VERSION"}}`,
 		"undecodable":          `{"metadata":{"name":"a","uid":"` + here + `","resourceVersion":"VERSION"},"data":5}`,
