@@ -213,7 +213,6 @@ func (a *adapter[T, L]) List(ctx context.Context, opts metav1.ListOptions, w str
 				a.seen.add(object.GetNamespace())
 			}
 			taken := stream.Item[T]{Kind: stream.Put, Write: store.Write[T]{Type: store.Addition, Object: object}}
-			taken.Filter(w.Shards)
 			w.Take(&taken)
 		}
 	}

@@ -250,6 +250,7 @@ func (r *run[T]) askProbe(ctx context.Context, a protocol.Action) protocol.Input
 	var objects []T
 	any := false // the answer has an object, which may be undecodable
 	take := func(i *stream.Item[T]) {
+		i.Filter(r.shards)
 		if i.Kind == stream.Put {
 			if any = true; i.Write.Err == nil {
 				objects = append(objects, i.Write.Object)

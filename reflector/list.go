@@ -40,6 +40,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	defer cancel()
 	var came objects
 	wanted := stream.Wants[T]{Shards: r.shards, Holds: r.holds(), Take: func(i *stream.Item[T]) {
+		i.Filter(r.shards)
 		came.add(i.Kind == stream.Outside, max(len(i.Keys), i.Count, 1))
 		if r.staging.take(i); r.staging.endedBy != nil {
 			cancel() // the store ended the list

@@ -97,7 +97,7 @@ func (c *refuser) List(_ context.Context, opts metav1.ListOptions, w stream.Want
 func TestRefusedListIsAskedForAgainUnlessSomethingOfItCame(t *testing.T) {
 	for _, passes := range []bool{false, true} {
 		s, client := newStore(), &refuser{passes: passes}
-		r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s, WithShard(store.Shards(store.ByUID, 2)[0]))}
+		r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s, WithShard(store.Shards(store.ByUID, 2)[1]))}
 		r.source, r.staging.to = client, s
 		in := r.askPage(t.Context(), protocol.Action{Do: protocol.AskPage})
 		if passes {

@@ -53,6 +53,7 @@ type taken struct {
 // readList reads a list of ConfigMaps.
 func readList(r *Reader[*corev1.ConfigMap], body io.Reader, w Wants[*corev1.ConfigMap]) (all taken, err error) {
 	w.Take = func(i *Item[*corev1.ConfigMap]) {
+		i.Filter(w.Shards)
 		switch {
 		case i.Kind == Unchanged:
 			all.unchanged = append(all.unchanged, i.Keys...)

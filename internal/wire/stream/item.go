@@ -105,6 +105,18 @@ func (i *Item[T]) Filter(s *Shards) {
 	}
 }
 
+// passOver appends an item for an object outside of the shards. Consecutive objects become one item.
+func passOver[T Object](items *[]Item[T], change store.ChangeType, version string) {
+	if n := len(*items); n > 0 {
+		if last := &(*items)[n-1]; last.Kind == Outside && last.Write.Type == change {
+			last.Count++
+			last.Version = version
+			return
+		}
+	}
+	*items = append(*items, Item[T]{Kind: Outside, Count: 1, Version: version, Write: store.Write[T]{Type: change}})
+}
+
 // keep appends an item for an object that the caller holds. Consecutive objects become one item.
 func keep[T Object](items *[]Item[T], frame *wire.Frame) {
 	if n := len(*items); n == 0 || (*items)[n-1].Kind != Unchanged {

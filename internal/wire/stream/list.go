@@ -124,23 +124,12 @@ func (l *list[T]) item(d *decoder[T], items *[]Item[T], frame *wire.Frame) {
 		return
 	}
 	data := frame.Object
-	from, _ := originOf(l.wants.Shards, l.format, data)
-	var decoded named[T]
-	var err error
-	if from != outOfShard {
-		decoded, err = d.decode(l.format, data)
-		if from == unclear && l.wants.Shards.isOutside(l.format, data) {
-			from = outOfShard
-		}
+	if _, yes := l.wants.Shards.excludes(l.format, data); yes {
+		passOver(items, store.Addition, "")
+		return
 	}
-	switch {
-	case from == outOfShard:
-		if n := len(*items); n > 0 && (*items)[n-1].Kind == Outside {
-			(*items)[n-1].Count++
-		} else {
-			*items = append(*items, Item[T]{Kind: Outside, Count: 1, Write: store.Write[T]{Type: store.Addition}})
-		}
-	case err != nil:
+	decoded, err := d.decode(l.format, data)
+	if err != nil {
 		key, version, _ := identify(l.format, data)
 		other := l.of.CheckKind(kindOfBytes(l.format, data, d.passed))
 		if other == nil && key.Name != "" {
@@ -154,17 +143,17 @@ func (l *list[T]) item(d *decoder[T], items *[]Item[T], frame *wire.Frame) {
 			err = errManyUndecoded
 		}
 		*items = append(*items, Undecodable[T](store.Addition, key, version, err))
-	default:
-		bare, err := d.check(decoded.object, decoded.key.Namespace, l.format, data)
-		if err == nil {
-			err = CheckVersion(decoded.version)
-		}
-		l.refuse(err)
-		if bare && !l.bare.Load() {
-			l.bare.Store(true)
-		}
-		*items = append(*items, Item[T]{Kind: Put, Version: decoded.version, Write: store.Write[T]{Type: store.Addition, Object: decoded.object, Hash: d.hash(l.format, frame)}})
+		return
 	}
+	bare, err := d.check(decoded.object, decoded.key.Namespace, l.format, data)
+	if err == nil {
+		err = CheckVersion(decoded.version)
+	}
+	l.refuse(err)
+	if bare && !l.bare.Load() {
+		l.bare.Store(true)
+	}
+	*items = append(*items, Item[T]{Kind: Put, Version: decoded.version, Write: store.Write[T]{Type: store.Addition, Object: decoded.object, Hash: d.hash(l.format, frame)}})
 }
 
 // refuse keeps the first error of an item that is not of the resource.

@@ -145,7 +145,7 @@ func (d *decoder[T]) ask(w *Wants[T], format wire.Format, frame *wire.Frame) {
 		return
 	}
 	// An object outside of the shards shows that the store was filled with other shards.
-	if from, _ := originOf(w.Shards, format, frame.Object); from == inShard {
+	if _, outside := w.Shards.excludes(format, frame.Object); !outside {
 		frame.Held = wire.Held{Namespace: key.Namespace, Name: key.Name, ResourceVersion: version.ResourceVersion}
 	}
 }

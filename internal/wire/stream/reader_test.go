@@ -322,6 +322,9 @@ func TestItemsThatDoNotSayPlainlyWhoTheyAre(t *testing.T) {
 		s.decode(r.get(), &items, wire.JSON, batch)
 	}
 	require.Len(t, items, 4)
+	for i := range items {
+		items[i].Filter(shards)
+	}
 	assert.Equal(t, "a", items[0].Write.Object.Name)
 	assert.Equal(t, Outside, items[1].Kind)
 	assert.Equal(t, "5", items[1].Version)

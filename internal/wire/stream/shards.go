@@ -49,39 +49,16 @@ func (s *Shards) Has(object metav1.Object) bool {
 	return s.Contains(store.ShardHash(string(object.GetUID())))
 }
 
-// origin tells whether an object is in the shards.
-type origin uint8
-
-const (
-	unclear origin = iota // the raw bytes do not tell
-	inShard
-	outOfShard
-)
-
-// originOf determines the origin of an object from its bytes. For an object outside the shards it also
-// returns the identity.
-func originOf(s *Shards, format wire.Format, data []byte) (origin, wire.Identity) {
+// excludes reports whether the bytes of an object show plainly that it is in none of the shards, and returns
+// its identity. [Item.Filter] sees to all other objects.
+func (s *Shards) excludes(format wire.Format, data []byte) (id wire.Identity, yes bool) {
 	if s == nil {
-		return inShard, wire.Identity{}
+		return id, false
 	}
 	id, ok := wire.Peek(format, data)
-	if !ok {
-		return unclear, id
-	}
-	hash := store.ShardHash(id.UID)
+	text := id.UID
 	if s.By == store.ByNamespace {
-		hash = store.ShardHash(id.Namespace)
+		text = id.Namespace
 	}
-	if s.Contains(hash) {
-		return inShard, id
-	}
-	return outOfShard, id
-}
-
-// isOutside determines from its metadata whether an object is outside of the shards, if a quick look
-// at its bytes does not tell. An object without readable metadata counts as inside, so that the
-// reflector reports it.
-func (s *Shards) isOutside(format wire.Format, data []byte) bool {
-	var m metav1.PartialObjectMetadata
-	return s != nil && wire.Unmarshal(format, data, &m) == nil && !s.Has(&m)
+	return id, ok && !s.Contains(store.ShardHash(text))
 }

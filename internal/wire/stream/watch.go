@@ -237,25 +237,17 @@ func changeOf(event string) store.ChangeType {
 }
 
 // passBy handles a frame whose object is in no shard, without decoding it. It appends an item for the
-// object and returns true, or returns false. Consecutive events of one type become one item.
+// object and returns true, or returns false.
 func (s *Watch[T]) passBy(d *decoder[T], items *[]Item[T], format wire.Format, frame *wire.Frame) bool {
 	change := changeOf(frame.Type)
 	if change == 0 || frame.Object == nil || !frame.Single() {
 		return false
 	}
-	from, id := originOf(s.wants.Shards, format, frame.Object)
-	if from != outOfShard || CheckVersion(string(id.ResourceVersion)) != nil { // item fails that one
+	id, yes := s.wants.Shards.excludes(format, frame.Object)
+	if !yes || CheckVersion(string(id.ResourceVersion)) != nil { // item fails that one
 		return false
 	}
-	version := d.ids.text(id.ResourceVersion)
-	if n := len(*items); n > 0 {
-		if last := &(*items)[n-1]; last.Kind == Outside && last.Write.Type == change {
-			last.Count++
-			last.Version = version
-			return true
-		}
-	}
-	*items = append(*items, Item[T]{Kind: Outside, Count: 1, Version: version, Write: store.Write[T]{Type: change}})
+	passOver(items, change, d.ids.text(id.ResourceVersion))
 	return true
 }
 
@@ -270,14 +262,6 @@ func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (_
 		return s.fail(frame, &answer.TypeError{Want: s.of.Type, Got: "nil"}), true
 	}
 	decoded, err := d.decode(format, frame.Object)
-	if s.wants.Shards != nil { // passBy may not have told the shard from the bytes; then the metadata decides, even if err != nil
-		if from, _ := originOf(s.wants.Shards, format, frame.Object); from == unclear {
-			key, version, ok := identify(format, frame.Object)
-			if ok && key.Name != "" && CheckVersion(version.ResourceVersion) == nil && s.wants.Shards.isOutside(format, frame.Object) {
-				return Item[T]{Kind: Outside, Count: 1, Version: version.ResourceVersion, Write: store.Write[T]{Type: change}}, true
-			}
-		}
-	}
 	item := Item[T]{Kind: Put, Version: decoded.version, Write: store.Write[T]{Type: change, Object: decoded.object}}
 	if change == store.Deletion {
 		item.Kind, item.Write.FinalStateKnown = Delete, true
