@@ -70,7 +70,7 @@ func (l *list[T]) read() error {
 	for {
 		batch, err := l.from.Next()
 		if err != nil {
-			decoding.close(err == io.EOF)
+			decoding.close()
 			if err != io.EOF {
 				return err
 			}

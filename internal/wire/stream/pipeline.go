@@ -21,11 +21,9 @@ type part[R any] struct {
 	batches []*wire.Batch
 	size    int
 	result  R
-	// done is closed when result is complete, or dropped. It is nil if result was complete from the
-	// beginning.
-	done    chan struct{}
-	dropped bool // close has dropped the frames; set before done is closed
-	full    bool // put adds no further batch
+	// done is closed when result is complete. It is nil if result was complete from the beginning.
+	done chan struct{}
+	full bool // put adds no further batch
 }
 
 // isDone reports whether the result is complete.
@@ -191,9 +189,9 @@ func (l *pipeline[D, R]) finish(d D, p *part[R]) {
 	p.batches = nil
 }
 
-// close ends the pipeline and waits for its helpers. It decodes the waiting parts if wanted is
-// true, and drops them otherwise. Later parts may have been decoded already.
-func (l *pipeline[D, R]) close(wanted bool) {
+// close decodes the parts that wait, and waits for the helpers. There are few, so it does so even if nobody
+// wants them any more: later parts may have been decoded already, and no result must be missing before them.
+func (l *pipeline[D, R]) close() {
 	for {
 		l.mu.Lock()
 		p := l.takeLocked()
@@ -201,12 +199,7 @@ func (l *pipeline[D, R]) close(wanted bool) {
 		if p == nil {
 			break
 		}
-		if wanted {
-			l.finish(l.own, p)
-		} else {
-			p.dropped = true
-			close(p.done)
-		}
+		l.finish(l.own, p)
 	}
 	l.helping.Wait()
 	l.pool.put(l.own)

@@ -90,7 +90,7 @@ func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
 						parts = append(parts, p)
 					}
 				}
-				l.close(true)
+				l.close()
 				took := time.Since(begin)
 				var got, want []string
 				for i := range frames {
@@ -122,32 +122,12 @@ func TestPipelinesTogetherHaveOneGoroutineForEachProcessor(t *testing.T) {
 				for _, b := range numbered(t, 10, partSize) {
 					l.add(b)
 				}
-				l.close(true)
+				l.close()
 			})
 		}
 		all.Wait()
 		assert.Equal(t, 4+2, work.most, "those that cut, and a helper for each processor but one")
 		assert.Zero(t, busy.Load())
-	})
-}
-
-func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
-	processors(t, 2)
-	synctest.Test(t, func(t *testing.T) {
-		work := &slow{}
-		l := newPipeline(numbers{}, 0, work.decode)
-		var parts []*part[[]string]
-		for _, b := range numbered(t, 3, partSize) {
-			parts = append(parts, l.add(b))
-			synctest.Wait() // for a helper to begin
-		}
-		l.close(false)
-		decoded := 0
-		for _, p := range parts {
-			wait(p) // nobody waits for what is not decoded
-			decoded += len(p.result)
-		}
-		assert.Equal(t, 1, decoded, "what was begun")
 	})
 }
 
@@ -172,7 +152,7 @@ func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
 			parts = append(parts, p)
 		}
 		close(first)
-		l.close(true)
+		l.close()
 		var got []string
 		for _, p := range parts {
 			wait(p)

@@ -29,7 +29,6 @@ type Watch[T Object] struct {
 	// join it until a goroutine takes it; so its result is complete only when its done is nil or closed.
 	parts  chan *part[[]Item[T]]
 	cancel context.CancelFunc
-	gap    bool // a part was dropped, because ctx ended: later parts would leave a gap. Of the goroutine that calls Next
 	// err is the error that ended the watch; nil after an ordinary end, and after Next has
 	// returned it. It is set before parts is closed: read it after.
 	err error
@@ -73,9 +72,6 @@ func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, respon
 // Next implements [Items]. At the end it returns an item with the error that ended the watch, if
 // there is one.
 func (s *Watch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], error) {
-	if s.gap {
-		return nil, io.EOF
-	}
 	var next *part[[]Item[T]]
 	select {
 	case <-ctx.Done():
@@ -91,10 +87,6 @@ func (s *Watch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], 
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-		}
-		if next.dropped { // a later part must not be handed out: the position would pass the events of this one
-			s.gap = true
-			return nil, io.EOF
 		}
 		return next.result, nil
 	}
@@ -125,7 +117,7 @@ func (s *Watch[T]) read(ctx context.Context, initial bool) error {
 	decoding := newPipeline(s.of, 0, func(d *decoder[T], items *[]Item[T], batch *wire.Batch) {
 		s.decode(d, items, format, batch)
 	})
-	defer func() { decoding.close(ctx.Err() == nil) }()
+	defer decoding.close()
 	var held []Item[T] // one item for all objects of some batches, whose objects the caller holds, or none
 	var sent time.Time // when held was sent last
 	for {

@@ -74,8 +74,8 @@ func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
 	})
 }
 
-// The second event is dropped, since it waits when the watch is told to end; what was decoded
-// on the spot after it must not come in its place.
+// The second event waits when the watch is told to end; what was decoded on the spot after it must not come
+// in its place.
 func TestWatchThatIsToldToEndLeavesNoGap(t *testing.T) {
 	processors(t, 2)
 	for range 20 { // a select that may go either way does not always go wrong
@@ -88,13 +88,15 @@ func TestWatchThatIsToldToEndLeavesNoGap(t *testing.T) {
 			})
 			ctx, stop := context.WithCancel(t.Context())
 			time.AfterFunc(5*time.Millisecond, stop)
+			seen := 0
 			for {
 				events, err := s.Next(ctx, nil)
 				if err != nil {
 					break
 				}
 				for _, e := range events {
-					assert.Equal(t, "1", e.Version)
+					seen++
+					assert.Equal(t, fmt.Sprint(seen), e.Version)
 				}
 			}
 			assert.NoError(t, s.Close())
@@ -127,7 +129,8 @@ func TestWatchThatEndsByItselfLeavesNoGap(t *testing.T) {
 					require.ErrorIs(t, err, io.EOF)
 				}
 			}
-			assert.Equal(t, []string{"1"}, got)
+			assert.GreaterOrEqual(t, len(got), 3, "what had come before the end")
+			assert.Equal(t, []string{"1", "2", "3", "4"}[:len(got)], got)
 			assert.NoError(t, s.Close())
 		})
 	}
