@@ -2,6 +2,7 @@ package stream
 
 import (
 	"io"
+	"runtime"
 	"strings"
 	"sync/atomic"
 
@@ -18,7 +19,7 @@ type list[T Object] struct {
 	format wire.Format
 	from   *wire.List
 
-	parts []*part[[]Item[T]] // whose items were not taken yet
+	parts []*part[T] // whose items were not taken yet
 	// bare is true if an item does not state its kind.
 	bare atomic.Bool
 	// other is the error of an item of another kind or namespace.
@@ -41,6 +42,9 @@ func (r *Reader[T]) List(from *Response, w Wants[T]) (wire.ListMeta, error) {
 	l := &list[T]{of: r, wants: w, format: format, from: wire.NewList(body, format, r.MaxObjectBytes)}
 	err = l.read()
 	meta := l.from.Meta()
+	if meta.Continue == "" || err != nil {
+		r.Pool.keep(few) // no page follows
+	}
 	if isTableKind(meta.TypeMeta) {
 		err = ErrTable
 	}
@@ -61,7 +65,7 @@ func (r *Reader[T]) List(from *Response, w Wants[T]) (wire.ListMeta, error) {
 
 // read reads all items.
 func (l *list[T]) read() error {
-	l.of.Pool.keepAll()
+	l.of.Pool.keep(runtime.GOMAXPROCS(0))
 	decoding := newPipeline(l.of, 1, func(d *decoder[T], items *[]Item[T], batch *wire.Batch) {
 		for i := range batch.Frames {
 			l.item(d, items, &batch.Frames[i])

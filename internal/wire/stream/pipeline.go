@@ -16,18 +16,18 @@ const (
 	partBatches = 8
 )
 
-// part is the work of one goroutine: consecutive frames and their result.
-type part[R any] struct {
+// part is the work of one goroutine: consecutive frames and their items.
+type part[T Object] struct {
 	batches []*wire.Batch
 	size    int
-	result  R
+	result  []Item[T]
 	// done is closed when result is complete. It is nil if result was complete from the beginning.
 	done chan struct{}
 	full bool // put adds no further batch
 }
 
 // isDone reports whether the result is complete.
-func (p *part[R]) isDone() bool {
+func (p *part[T]) isDone() bool {
 	if p.done == nil {
 		return true
 	}
@@ -42,20 +42,20 @@ func (p *part[R]) isDone() bool {
 // pipeline decodes frames on several goroutines. One goroutine, the reader, cuts the input into
 // frames. The parts that add returns have the order of the frames. The reader also decodes if it
 // has no helpers or they cannot keep up. Without helpers, a pipeline only calls decode.
-type pipeline[D, R any] struct {
-	pool pool[D]
-	// decode appends the result of a batch. Several goroutines call it at once.
-	decode func(D, *R, *wire.Batch)
+type pipeline[T Object] struct {
+	of *Reader[T]
+	// decode appends the items of a batch. Several goroutines call it at once.
+	decode func(*decoder[T], *[]Item[T], *wire.Batch)
 	// slack is the number of parts that wait for more. It is 0 for watches: the pipeline decodes data at
 	// once, because more data may not come. It is 1 for lists, so that a short list needs no helper.
 	slack int
 
-	own     D   // of the reader
-	helpers int // at most
+	own     *decoder[T] // of the reader
+	helpers int         // at most
 	helping sync.WaitGroup
 
 	mu      sync.Mutex // protects the fields below
-	waiting []*part[R] // parts that no goroutine has taken yet, oldest first
+	waiting []*part[T] // parts that no goroutine has taken yet, oldest first
 	working int        // number of running helpers
 }
 
@@ -63,20 +63,14 @@ type pipeline[D, R any] struct {
 // at once do not need a hundred times as many goroutines.
 var busy atomic.Int32
 
-// pool supplies the decoders of a pipeline, one for each goroutine.
-type pool[D any] interface {
-	get() D
-	put(D)
-}
-
 // newPipeline returns a pipeline with at most one decoder for each processor.
-func newPipeline[D, R any](from pool[D], slack int, decode func(D, *R, *wire.Batch)) *pipeline[D, R] {
-	return &pipeline[D, R]{pool: from, decode: decode, slack: slack, own: from.get(), helpers: runtime.GOMAXPROCS(0) - 1}
+func newPipeline[T Object](of *Reader[T], slack int, decode func(*decoder[T], *[]Item[T], *wire.Batch)) *pipeline[T] {
+	return &pipeline[T]{of: of, decode: decode, slack: slack, own: of.get(), helpers: runtime.GOMAXPROCS(0) - 1}
 }
 
 // add queues the next batch. It returns the new part for the batch, or nil if the batch went into
 // the previous part. The caller must deliver the part before the next call.
-func (l *pipeline[D, R]) add(batch *wire.Batch) *part[R] {
+func (l *pipeline[T]) add(batch *wire.Batch) *part[T] {
 	if l.helpers == 0 || batch.Size() == 0 {
 		return l.decodeNow(batch)
 	}
@@ -91,9 +85,8 @@ func (l *pipeline[D, R]) add(batch *wire.Batch) *part[R] {
 }
 
 // decodeNow decodes a batch on the caller's goroutine.
-func (l *pipeline[D, R]) decodeNow(batch *wire.Batch) *part[R] {
-	var none R
-	p := l.addResult(none)
+func (l *pipeline[T]) decodeNow(batch *wire.Batch) *part[T] {
+	p := l.addResult(nil)
 	l.decode(l.own, &p.result, batch)
 	batch.Release()
 	return p
@@ -101,17 +94,17 @@ func (l *pipeline[D, R]) decodeNow(batch *wire.Batch) *part[R] {
 
 // addResult is add for a result that is complete. No further batch joins the part before it, because its
 // events would come before the result.
-func (l *pipeline[D, R]) addResult(result R) *part[R] {
+func (l *pipeline[T]) addResult(result []Item[T]) *part[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.waiting); n > 0 {
 		l.waiting[n-1].full = true
 	}
-	return &part[R]{result: result}
+	return &part[T]{result: result}
 }
 
 // put queues a batch. It returns the part if it is a new one.
-func (l *pipeline[D, R]) put(batch *wire.Batch) *part[R] {
+func (l *pipeline[T]) put(batch *wire.Batch) *part[T] {
 	size := batch.Size()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +115,7 @@ func (l *pipeline[D, R]) put(batch *wire.Batch) *part[R] {
 			return nil
 		}
 	}
-	p := &part[R]{batches: []*wire.Batch{batch}, size: size, done: make(chan struct{})}
+	p := &part[T]{batches: []*wire.Batch{batch}, size: size, done: make(chan struct{})}
 	l.waiting = append(l.waiting, p)
 	return p
 }
@@ -130,7 +123,7 @@ func (l *pipeline[D, R]) put(batch *wire.Batch) *part[R] {
 // surplus starts a helper if more parts wait than slack allows. It returns a part for the reader to decode
 // if the helpers cannot keep up, and nil otherwise. Two parts may wait for each helper: one that it takes
 // while the reader decodes a part, and one that it takes while the reader cuts the next.
-func (l *pipeline[D, R]) surplus() *part[R] {
+func (l *pipeline[T]) surplus() *part[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) > l.slack && l.working < l.helpers {
@@ -149,7 +142,7 @@ func (l *pipeline[D, R]) surplus() *part[R] {
 }
 
 // takeLocked removes and returns the oldest waiting part; nil if there is none.
-func (l *pipeline[D, R]) takeLocked() *part[R] {
+func (l *pipeline[T]) takeLocked() *part[T] {
 	if len(l.waiting) == 0 {
 		return nil
 	}
@@ -161,11 +154,11 @@ func (l *pipeline[D, R]) takeLocked() *part[R] {
 }
 
 // help decodes waiting parts until there are none.
-func (l *pipeline[D, R]) help() {
+func (l *pipeline[T]) help() {
 	defer l.helping.Done()
 	defer busy.Add(-1)
-	d := l.pool.get()
-	defer l.pool.put(d)
+	d := l.of.get()
+	defer l.of.put(d)
 	for {
 		l.mu.Lock()
 		p := l.takeLocked()
@@ -180,7 +173,7 @@ func (l *pipeline[D, R]) help() {
 	}
 }
 
-func (l *pipeline[D, R]) finish(d D, p *part[R]) {
+func (l *pipeline[T]) finish(d *decoder[T], p *part[T]) {
 	defer close(p.done)
 	for _, batch := range p.batches {
 		l.decode(d, &p.result, batch)
@@ -191,7 +184,7 @@ func (l *pipeline[D, R]) finish(d D, p *part[R]) {
 
 // close decodes the parts that wait, and waits for the helpers. There are few, so it does so even if nobody
 // wants them any more: later parts may have been decoded already, and no result must be missing before them.
-func (l *pipeline[D, R]) close() {
+func (l *pipeline[T]) close() {
 	for {
 		l.mu.Lock()
 		p := l.takeLocked()
@@ -202,5 +195,5 @@ func (l *pipeline[D, R]) close() {
 		l.finish(l.own, p)
 	}
 	l.helping.Wait()
-	l.pool.put(l.own)
+	l.of.put(l.own)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // numbered returns batches of one frame each: {"n":0}, {"n":1} and so on, each of a size.
@@ -26,14 +27,20 @@ func numbered(t *testing.T, n, size int) []*wire.Batch {
 	return batches
 }
 
-// numbers is a pool of decoders that are only numbers.
-type numbers struct{}
+// nameOf returns the beginning of the frame of a numbered batch.
+func nameOf(batch *wire.Batch) string {
+	return strings.TrimSpace(strings.TrimSuffix(string(batch.Frames[0].Object), "}"))
+}
 
-func (numbers) get() *int { return new(int) }
-func (numbers) put(*int)  {}
+func versions(p *part[*corev1.ConfigMap]) (all []string) {
+	for i := range p.result {
+		all = append(all, p.result[i].Version)
+	}
+	return all
+}
 
 // wait waits for the result of a part.
-func wait[R any](p *part[R]) {
+func wait[T Object](p *part[T]) {
 	if p.done != nil {
 		<-p.done
 	}
@@ -46,7 +53,7 @@ type slow struct {
 	goroutines map[any]bool
 }
 
-func (s *slow) decode(d *int, into *[]string, batch *wire.Batch) {
+func (s *slow) decode(d *decoder[*corev1.ConfigMap], into *[]Item[*corev1.ConfigMap], batch *wire.Batch) {
 	s.mu.Lock()
 	s.now++
 	s.most = max(s.most, s.now)
@@ -59,7 +66,7 @@ func (s *slow) decode(d *int, into *[]string, batch *wire.Batch) {
 	s.mu.Lock()
 	s.now--
 	s.mu.Unlock()
-	*into = append(*into, strings.TrimSpace(strings.TrimSuffix(string(batch.Frames[0].Object), "}")))
+	*into = append(*into, Item[*corev1.ConfigMap]{Version: nameOf(batch)})
 }
 
 func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
@@ -82,9 +89,9 @@ func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const frames = 40
 				work := &slow{}
-				l := newPipeline(numbers{}, tc.slack, work.decode)
+				l := newPipeline(configMapReader(t), tc.slack, work.decode)
 				begin := time.Now()
-				var parts []*part[[]string]
+				var parts []*part[*corev1.ConfigMap]
 				for _, b := range numbered(t, frames, tc.size) {
 					if p := l.add(b); p != nil {
 						parts = append(parts, p)
@@ -98,7 +105,7 @@ func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
 				}
 				for _, p := range parts {
 					wait(p)
-					got = append(got, p.result...)
+					got = append(got, versions(p)...)
 				}
 				assert.Equal(t, want, got)
 				assert.Equal(t, tc.most, work.most)
@@ -118,7 +125,7 @@ func TestPipelinesTogetherHaveOneGoroutineForEachProcessor(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				l := newPipeline(numbers{}, 0, work.decode)
+				l := newPipeline(configMapReader(t), 0, work.decode)
 				for _, b := range numbered(t, 10, partSize) {
 					l.add(b)
 				}
@@ -135,15 +142,15 @@ func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
 	processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		first := make(chan struct{})
-		l := newPipeline(numbers{}, 0, func(_ *int, into *[]string, batch *wire.Batch) {
-			text := strings.TrimSpace(strings.TrimSuffix(string(batch.Frames[0].Object), "}"))
+		l := newPipeline(configMapReader(t), 0, func(_ *decoder[*corev1.ConfigMap], into *[]Item[*corev1.ConfigMap], batch *wire.Batch) {
+			text := nameOf(batch)
 			if text == `{"n":0` {
 				<-first
 			}
-			*into = append(*into, text)
+			*into = append(*into, Item[*corev1.ConfigMap]{Version: text})
 		})
 		batches := numbered(t, 4, 100)
-		parts := []*part[[]string]{l.add(batches[0])}
+		parts := []*part[*corev1.ConfigMap]{l.add(batches[0])}
 		synctest.Wait() // the helper has begun with it, and has enough to do
 		parts = append(parts, l.add(batches[1]))
 		require.NotNil(t, parts[1], "it waits")
@@ -156,7 +163,7 @@ func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
 		var got []string
 		for _, p := range parts {
 			wait(p)
-			got = append(got, p.result...)
+			got = append(got, versions(p)...)
 		}
 		assert.Equal(t, []string{`{"n":0`, `{"n":1`, `{"n":2`, `{"n":3`}, got)
 	})

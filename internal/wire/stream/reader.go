@@ -2,7 +2,6 @@ package stream
 
 import (
 	"bytes"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -303,7 +302,7 @@ func (i *identities) text(b []byte) string {
 type Pool[T Object] struct {
 	mu    sync.Mutex // protects the fields below
 	spare []*decoder[T]
-	keep  int // the largest length of spare; 0 is 1
+	limit int // the largest length of spare; 0 is 1
 }
 
 // get returns a decoder: a spare one, which has cached values from earlier objects, if there is one.
@@ -326,27 +325,21 @@ func (r *Reader[T]) put(d *decoder[T]) {
 	p := r.Pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.spare) < max(p.keep, 1) {
+	if len(p.spare) < max(p.limit, 1) {
 		p.spare = append(p.spare, d)
 	}
 }
 
-// keepAll makes put keep one decoder for each processor, for lists and for the
-// initial events of watch-lists.
-func (p *Pool[T]) keepAll() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.keep = runtime.GOMAXPROCS(0)
-}
+// few is how many decoders stay with a watch that has caught up: it needs one, and rarely a second.
+const few = 2
 
-// keepFew drops most spare decoders and their cached values. A watch that has caught up needs one
-// decoder, and rarely a second.
-func (p *Pool[T]) keepFew() {
-	const few = 2
+// keep makes put keep as many decoders, and drops spare ones beyond that with their cached values. Lists
+// and the initial events of watch-lists need one for each processor.
+func (p *Pool[T]) keep(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.keep = few
-	if extra := len(p.spare) - few; extra > 0 {
+	p.limit = n
+	if extra := len(p.spare) - n; extra > 0 {
 		p.spare = slices.Delete(p.spare, 0, extra)
 	}
 }

@@ -24,7 +24,7 @@ import (
 func TestDecodersOfAnInitialListAreNotKept(t *testing.T) {
 	processors(t, 4)
 	r := configMapReader(t)
-	r.Pool.keepAll()
+	r.Pool.keep(4)
 	var all []*decoder[*corev1.ConfigMap]
 	for range 6 {
 		all = append(all, r.get())
@@ -33,10 +33,29 @@ func TestDecodersOfAnInitialListAreNotKept(t *testing.T) {
 		r.put(d)
 	}
 	assert.Len(t, r.Pool.spare, 4, "one for each processor")
-	r.Pool.keepFew()
+	r.Pool.keep(few)
 	assert.Equal(t, all[2:4], r.Pool.spare, "those that were used last")
 	r.put(all[5])
 	assert.Len(t, r.Pool.spare, 2)
+}
+
+// A client may only list, and never watch.
+func TestDecodersOfAListAreKeptForItsPages(t *testing.T) {
+	processors(t, 4)
+	for meta, want := range map[string]int{`"continue":"x","resourceVersion":"7"`: 4, `"resourceVersion":"7"`: few, ``: few} {
+		r := configMapReader(t)
+		r.Pool.keep(4)
+		for range 4 {
+			r.put(&decoder[*corev1.ConfigMap]{of: r})
+		}
+		body := `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{` + meta + `},"items":[]`
+		if meta != "" { // else the list is cut
+			body += "}"
+		}
+		_, err := readList(r, strings.NewReader(body), Wants[*corev1.ConfigMap]{})
+		assert.Equal(t, meta == "", err != nil, "%v", err)
+		assert.Len(t, r.Pool.spare, want, meta)
+	}
 }
 
 // A client may only read single objects, and never list.

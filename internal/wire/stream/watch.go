@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ type Watch[T Object] struct {
 	wants    Wants[T]
 	// parts has the order of the frames. A part is mostly sent before it is decoded, and more frames may
 	// join it until a goroutine takes it; so its result is complete only when its done is nil or closed.
-	parts  chan *part[[]Item[T]]
+	parts  chan *part[T]
 	cancel context.CancelFunc
 	// err is the error that ended the watch; nil after an ordinary end, and after Next has
 	// returned it. It is set before parts is closed: read it after.
@@ -52,12 +53,12 @@ const (
 // that the store holds.
 func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, response *Response, initial bool, w Wants[T]) *Watch[T] {
 	s := &Watch[T]{
-		of: r, response: response, wants: w, parts: make(chan *part[[]Item[T]], partsAhead), cancel: cancel,
+		of: r, response: response, wants: w, parts: make(chan *part[T], partsAhead), cancel: cancel,
 	}
 	if initial {
-		r.Pool.keepAll()
+		r.Pool.keep(runtime.GOMAXPROCS(0))
 	} else {
-		r.Pool.keepFew()
+		r.Pool.keep(few)
 	}
 	go func() {
 		defer close(s.parts)
@@ -72,7 +73,7 @@ func (r *Reader[T]) Watch(ctx context.Context, cancel context.CancelFunc, respon
 // Next implements [Items]. At the end it returns an item with the error that ended the watch, if
 // there is one.
 func (s *Watch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Item[T], error) {
-	var next *part[[]Item[T]]
+	var next *part[T]
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -142,7 +143,7 @@ func (s *Watch[T]) read(ctx context.Context, initial bool) error {
 		case whole:
 			continue
 		}
-		var p *part[[]Item[T]]
+		var p *part[T]
 		if now.Sub(asked) >= caughtUp && batch.Size() <= little {
 			p = decoding.decodeNow(batch)
 		} else if p = decoding.add(batch); p == nil {
@@ -166,7 +167,7 @@ func (s *Watch[T]) ask(d *decoder[T], format wire.Format, batch *wire.Batch) (mo
 			over = closing || err != nil
 		}
 		if over {
-			s.of.Pool.keepFew() // from now on, only a few objects arrive at a time
+			s.of.Pool.keep(few) // from now on, only a few objects arrive at a time
 			return false
 		}
 		if frame.Type == string(watch.Added) && frame.Object != nil && s.wants.Holds != nil {
@@ -177,7 +178,7 @@ func (s *Watch[T]) ask(d *decoder[T], format wire.Format, batch *wire.Batch) (mo
 }
 
 // send sends a part. It returns false if the watch was stopped.
-func (s *Watch[T]) send(ctx context.Context, p *part[[]Item[T]]) bool {
+func (s *Watch[T]) send(ctx context.Context, p *part[T]) bool {
 	select {
 	case s.parts <- p:
 		return true
