@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -81,8 +82,8 @@ func newBody(r io.Reader, limit int) body {
 }
 
 // Next waits for a frame and returns it with all other frames that have arrived. It returns io.EOF if
-// the body has ended between events or after the list, an [*Error] if it cannot be cut, and otherwise
-// the error of r.
+// the body has ended between events or after the list, the error of r, or one of this package if the body
+// cannot be cut.
 func (b *body) Next() (*Batch, error) {
 	for {
 		for b.start < b.end {
@@ -190,7 +191,7 @@ func (b *body) read(into []byte) int {
 
 // fail gives up the rest of the body.
 func (b *body) fail(err error) {
-	b.err = &Error{Offset: b.offset, Head: b.head, Err: err}
+	b.err = fmt.Errorf("%w at byte %d", err, b.offset)
 	b.end = b.start
 }
 

@@ -10,8 +10,8 @@
 //     most one incomplete frame.
 //   - The package guesses nothing. A body that ends within a frame is [ErrTruncated]. A body in
 //     another format is [ErrMalformed]. If a frame, or the space between two frames, exceeds the
-//     limit, the error is [ErrTooLarge]: a value without an end, too. Each error is in an [*Error]
-//     with the place and the first bytes of the body, and follows all frames before it.
+//     limit, the error is [ErrTooLarge]: a value without an end, too. Each error says at which byte, and
+//     follows all frames before it.
 //   - A frame costs the same in small pieces as at once: no byte is scanned again for each piece.
 //   - Objects are cut, not validated: the decoder finds errors inside. The package itself validates
 //     the parts that it does not hand over, such as a list's metadata.

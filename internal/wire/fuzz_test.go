@@ -33,7 +33,7 @@ func FuzzJSONEvents(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var want []cut
+		var want []piece
 		decoder := gojson.NewDecoder(bytes.NewReader(body))
 		var bad error
 		for {
@@ -54,10 +54,10 @@ func FuzzJSONEvents(f *testing.F) {
 			if string(e.Object) == "null" {
 				e.Object = nil
 			}
-			want = append(want, cut{e.Type, string(e.Object)})
+			want = append(want, piece{e.Type, string(e.Object)})
 		}
 		watch := NewWatch(arriving(body), JSON, 1<<20)
-		var got []cut
+		var got []piece
 		var failure error
 		for failure == nil {
 			var batch *Batch
@@ -76,7 +76,7 @@ func FuzzJSONEvents(f *testing.F) {
 						failure = ErrMalformed
 						break
 					}
-					got = append(got, cut{frame.Type, string(frame.Object)})
+					got = append(got, piece{frame.Type, string(frame.Object)})
 				}
 			}
 		}

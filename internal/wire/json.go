@@ -163,7 +163,7 @@ func (f *Frame) Single() bool {
 // the object turned out to be invalid JSON. Without an error it returns at least one frame.
 func (f *Frame) Recut() ([]Frame, error) {
 	if f.line == nil {
-		return nil, &Error{Head: head(f.Object), Err: malformed("an object is not JSON")}
+		return nil, malformed("an object is not JSON")
 	}
 	var (
 		frames []Frame
@@ -176,7 +176,7 @@ func (f *Frame) Recut() ([]Frame, error) {
 			err = ErrTruncated
 		}
 		if err != nil {
-			return nil, &Error{Offset: int64(len(f.line) - len(b)), Head: head(f.line), Err: err}
+			return nil, err
 		}
 		if ok {
 			frames = append(frames, frame)
@@ -185,8 +185,6 @@ func (f *Frame) Recut() ([]Frame, error) {
 	}
 	return frames, nil
 }
-
-func head(b []byte) []byte { return bytes.Clone(b[:min(len(b), headSize)]) }
 
 // place is the position of the next byte in a list.
 type place int

@@ -174,7 +174,7 @@ func protobufMessage(t testing.TB, object runtime.Object) string {
 	return raw.String()
 }
 
-func objects(cuts []cut) []string {
+func objects(cuts []piece) []string {
 	var all []string
 	for _, c := range cuts {
 		all = append(all, c.Object)

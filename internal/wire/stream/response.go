@@ -114,11 +114,7 @@ func (a *Response) ReadAll(limit int) ([]byte, error) {
 
 // Fail wraps the error that ended the reading of the body.
 func (a *Response) Fail(head []byte, err error) error {
-	failure := &answer.ResponseError{Request: a.Request, ContentType: a.ContentType, Head: bytes.Clone(head), Err: err}
-	if malformed, ok := errors.AsType[*wire.Error](err); ok {
-		failure.Head, failure.Err = bytes.Clone(malformed.Head), fmt.Errorf("%w at byte %d", malformed.Err, malformed.Offset)
-	}
-	return failure
+	return &answer.ResponseError{Request: a.Request, ContentType: a.ContentType, Head: bytes.Clone(head), Err: err}
 }
 
 // Close closes the body.
