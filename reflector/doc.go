@@ -27,7 +27,7 @@
 // [client.ListWatch] adapt client-go's other clients. client-go does the authentication, rate
 // limits, retries and warnings.
 //
-// The client of For asks for protobuf if T has a generated Unmarshal. It decodes objects
+// The client of For asks for protobuf where it can: see [client.Resource]. It decodes objects
 // one by one while they arrive, and never holds a whole list. Decoded objects share equal values:
 // see [client.WithoutInterning]. If objects arrive faster than one goroutine can decode them, other
 // goroutines help, and all resources of a program share at most one helper less than there are

@@ -207,8 +207,8 @@ func newResource[T stream.Object](t reflect.Type, resource schema.GroupVersionRe
 		return nil, fmt.Errorf("client of %s: %s: %w", r.name, t, ErrNoMetadata)
 	}
 	withMetadata.Store(t, nil)
-	generated := r.codec.Protobuf() && isMessage(t.Elem())
-	r.protobuf = generated && !o.withoutProtobuf
+	generated := isMessage(t.Elem())
+	r.protobuf = generated && r.codec.Protobuf() && !o.withoutProtobuf
 	r.expected.expect(resource.GroupVersion(), resource.Resource, t.Elem(), generated)
 	if o.kind.Kind != "" {
 		r.expected.given = o.kind.Kind

@@ -22,7 +22,8 @@ import (
 
 // Resource reads and writes the objects of one resource. It is a [reflector.Client] that decodes the
 // server's responses straight into T. T needs only a Kubernetes object's metadata and JSON tags: no generated code, no scheme.
-// If T has a generated Unmarshal, the Resource requests protobuf. Where T is an interface, this and
+// If T has a generated Unmarshal, and its messages cannot contain themselves as those of a CustomResourceDefinition
+// can, the Resource requests protobuf. Where T is an interface, this and
 // the options apply to the type of the example: see [ForType].
 //
 // The objects of lists and watches share equal parts, such as their labels: see [WithoutInterning]. Do not edit

@@ -27,8 +27,7 @@ type Codec[T any] struct {
 	elem     reflect.Type // the struct
 	settings settings
 	shape    shape
-	protobuf bool // the type has a generated Unmarshal method
-	nests    bool // its messages may contain themselves
+	protobuf bool // the type has a generated Unmarshal method, and its messages cannot contain themselves
 	// keeps says, for each format, whether objects may refer to bytes that their own methods got.
 	keeps [2]bool
 
@@ -53,8 +52,9 @@ func ForType[T any](t reflect.Type, opts ...Option) (*Codec[T], error) {
 	for _, opt := range opts {
 		opt.apply(&c.settings)
 	}
-	c.protobuf = t.Implements(messageType)
-	c.nests = c.protobuf && nests(t.Elem())
+	// Generated methods recurse without a limit. A hostile message would overflow the stack, which no recover
+	// prevents. JSON is limited to 10,000 levels.
+	c.protobuf = t.Implements(messageType) && !nests(t.Elem())
 	c.keeps[wire.JSON], c.keeps[wire.Protobuf] = c.shape.keeps, foreign(c.elem)
 	return c, nil
 }
@@ -91,7 +91,7 @@ func (c *Codec[T]) NewDecoder() *Decoder[T] {
 	return d
 }
 
-// ErrNoProtobuf means that T has no generated Unmarshal method.
+// ErrNoProtobuf means that T has no generated Unmarshal method, or one that could overflow the stack.
 var ErrNoProtobuf = discreet.New("type cannot be decoded from protobuf")
 
 // Decode decodes the object of a [wire.Frame]. It keeps no reference to data and does not change
@@ -107,8 +107,6 @@ func (d *Decoder[T]) Decode(format wire.Format, data []byte) (decoded T, err err
 		object, err = d.json.decode(data, c.elem, c.settings.reportUnknown)
 	case !c.protobuf:
 		err = ErrNoProtobuf
-	case c.nests && tooNested(data, mostNested):
-		err = ErrTooDeep
 	default:
 		object = reflect.New(c.elem).Interface()
 		if q := d.messages; q.open() {

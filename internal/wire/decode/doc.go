@@ -58,8 +58,9 @@
 //
 // # Depth
 //
-// A protobuf object whose messages are nested more than 5,000 deep is rejected with [ErrTooDeep]:
-// generated methods recurse, and a stack overflow ends the process. The limit of JSON is 10,000.
+// A type whose messages may contain themselves, such as a CustomResourceDefinition, is decoded from JSON
+// only. Generated methods recurse without a limit, and a stack overflow ends the process; the limit of JSON
+// is 10,000 levels.
 //
 // # Strings
 //

@@ -3,12 +3,10 @@ package decode
 import (
 	"encoding"
 	gojson "encoding/json"
-	"fmt"
 	"reflect"
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/kubereflector/kubereflector/internal/discreet"
 )
 
 // shape has the properties of a type that matter for JSON.
@@ -132,15 +130,6 @@ func isUsual(tag string) bool {
 	return true
 }
 
-// ErrTooDeep means that an object nests messages deeper than generated methods can follow.
-var ErrTooDeep = discreet.New(fmt.Sprintf("more than %d messages are in one another", mostNested))
-
-// mostNested is the largest depth of protobuf messages. Generated Unmarshal methods recurse: those
-// of apiextensions' JSONSchemaProps take 1.1 kB of stack a level, so the limit keeps them below 8
-// MB. A stack over 1 GB ends the process, and no recover prevents that. JSON has its own limit of
-// 10,000.
-const mostNested = 5_000
-
 // nests reports whether messages of type t may contain themselves. Few do.
 func nests(t reflect.Type) bool {
 	const open, done = 1, 2
@@ -173,72 +162,4 @@ func nests(t reflect.Type) bool {
 		return false
 	}
 	return visit(t)
-}
-
-// tooNested reports whether messages in b may be nested deeper than most. It treats every string as
-// a message, and accepts everything that a generated method accepts on its way down: numbers that
-// overflow, groups, and any bytes after an error within an inner message.
-func tooNested(b []byte, most int) bool {
-	if len(b) < 2*most {
-		return false // each level takes two bytes
-	}
-	var ends []int // of the messages around i, outermost first
-	end := len(b)
-	for i := 0; ; {
-		next, size, ok := step(b[i:end])
-		i += next
-		switch {
-		case !ok && len(ends) == 0:
-			return false
-		case !ok:
-			i = end
-		case size >= 0:
-			if ends = append(ends, end); len(ends) > most {
-				return true
-			}
-			end = i + size
-		}
-		for ; i == end; end, ends = ends[len(ends)-1], ends[:len(ends)-1] {
-			if len(ends) == 0 {
-				return false
-			}
-		}
-	}
-}
-
-// step passes over a field. If the field may be a message, step passes only over its tag and
-// length, and returns the length as size. Otherwise size is -1.
-func step(b []byte) (next, size int, ok bool) {
-	tag, next := number(b)
-	if next == 0 {
-		return 0, 0, false
-	}
-	switch tag & 7 {
-	case 0:
-		_, n := number(b[next:])
-		return next + n, -1, n > 0
-	case 1:
-		next += 8
-	case 2:
-		length, n := number(b[next:])
-		next += n
-		return next, int(length), n > 0 && length <= uint64(len(b)-next)
-	case 3, 4: // the contents of a group follow
-	case 5:
-		next += 4
-	default:
-		return 0, 0, false
-	}
-	return next, -1, next <= len(b)
-}
-
-// number reads a number as generated methods do, which ignore bits beyond 64. It returns 0 if there
-// is no number.
-func number(b []byte) (n uint64, size int) {
-	for i, c := range b[:min(len(b), 10)] {
-		if n |= uint64(c&0x7f) << (7 * i); c < 0x80 {
-			return n, i + 1
-		}
-	}
-	return 0, 0
 }
