@@ -109,7 +109,7 @@ func (d *Decoder[T]) Decode(format wire.Format, data []byte) (decoded T, err err
 		err = ErrNoProtobuf
 	default:
 		object = reflect.New(c.elem).Interface()
-		if q := d.messages; q.open() {
+		if q := d.messages; q != nil {
 			q.depth = 0
 			if q.done(q.message(q.root, reflect.ValueOf(object).UnsafePointer(), data)) {
 				break

@@ -84,7 +84,7 @@ func (d *jsonDecoder) decode(data []byte, t reflect.Type, report func(error)) (a
 		}
 		object = reflect.New(t).Interface()
 	}
-	if d.quick.open() {
+	if d.quick != nil {
 		if d.quick.decode(data, reflect.ValueOf(object).UnsafePointer()) {
 			return object, nil
 		}
@@ -96,7 +96,7 @@ func (d *jsonDecoder) decode(data []byte, t reflect.Type, report func(error)) (a
 // unstructured decodes an object whatever its kind is, and also without a kind: Unstructured's own
 // method requires one, and items of lists may have none.
 func (d *jsonDecoder) unstructured(data []byte, u *unstructured.Unstructured) error {
-	if d.quick.open() && d.quick.decode(data, unsafe.Pointer(&u.Object)) {
+	if d.quick != nil && d.quick.decode(data, unsafe.Pointer(&u.Object)) {
 		return nil
 	}
 	u.Object = nil

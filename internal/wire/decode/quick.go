@@ -25,8 +25,6 @@ type quick struct {
 	untyped untyped
 
 	depth int
-	// After quick gave an object up, it skips so many objects, and more each time.
-	pause, last int
 }
 
 const (
@@ -34,21 +32,7 @@ const (
 	mostDepth = 200
 	// libraryDepth is the library's limit.
 	libraryDepth = 10_000
-	// mostQuickPause is the largest number of skipped objects after quick gave one up.
-	mostQuickPause = 1024
 )
-
-// open reports whether to try quick decoding.
-func (q *quick) open() bool {
-	if q == nil {
-		return false
-	}
-	if q.pause > 0 {
-		q.pause--
-		return false
-	}
-	return true
-}
 
 // decode decodes an object into the zero value at p, and reports success.
 func (q *quick) decode(data []byte, p unsafe.Pointer) bool {
@@ -57,7 +41,7 @@ func (q *quick) decode(data []byte, p unsafe.Pointer) bool {
 	return q.done(ok && n == len(data))
 }
 
-// done sets the pause after an object, and bounds the memory of the tables.
+// done bounds the memory of the tables after an object, and returns ok.
 func (q *quick) done(ok bool) bool {
 	if q.kept > mostKept {
 		for i := range q.tables {
@@ -71,13 +55,7 @@ func (q *quick) done(ok bool) bool {
 			}
 		}
 	}
-	if ok {
-		q.last = 0
-		return true
-	}
-	q.last = min(max(2*q.last, 1), mostQuickPause)
-	q.pause = q.last
-	return false
+	return ok
 }
 
 // value decodes the value at i into p, and returns its end. It looks it up in a table, unless the
