@@ -35,12 +35,9 @@ var errManyUndecoded = discreet.New("cannot be decoded, like others of its list 
 // List reads a page one object at a time, as the data arrives, and returns its metadata. It does not
 // close the response.
 func (r *Reader[T]) List(from *Response, w Wants[T]) (wire.ListMeta, error) {
-	format, body, err := from.open()
-	if err != nil {
-		return wire.ListMeta{}, err
-	}
+	format, body := from.open()
 	l := &list[T]{of: r, wants: w, format: format, from: wire.NewList(body, format, r.MaxObjectBytes)}
-	err = l.read()
+	err := l.read()
 	meta := l.from.Meta()
 	if meta.Continue == "" || err != nil {
 		r.Pool.keep(few) // no page follows

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -68,33 +69,19 @@ func (a *Response) format() (wire.Format, bool) {
 	return wire.JSON, false
 }
 
-// open returns the format, and the whole body. If the caller supplied the REST client, the content
-// type may be unknown, and the first byte determines the format. A protobuf list begins with "k8s".
-// A protobuf event begins with the high byte of its length, which is small.
-func (a *Response) open() (wire.Format, io.Reader, error) {
+// open returns the format and the body. Only a test double has no content type. The first byte then tells: a
+// protobuf list begins with "k8s", and a protobuf event with the high byte of its length, which is small.
+func (a *Response) open() (wire.Format, io.Reader) {
 	if a.ContentType != "" {
 		format, _ := a.format()
-		return format, a.Body, nil
+		return format, a.Body
 	}
-	first := make([]byte, 1, headSize)
-	if _, err := io.ReadFull(a.Body, first); err != nil {
-		return wire.JSON, failing{err}, nil
+	body := bufio.NewReaderSize(a.Body, headSize)
+	if first, _ := body.Peek(1); len(first) > 0 && (first[0] == 'k' || first[0] < '\t') {
+		return wire.Protobuf, body
 	}
-	whole := io.MultiReader(bytes.NewReader(first), a.Body)
-	switch c := first[0]; {
-	case c == '{' || c == ' ' || c == '\t' || c == '\r' || c == '\n':
-		return wire.JSON, whole, nil
-	case c == 'k' || c < '\t':
-		return wire.Protobuf, whole, nil
-	}
-	n, _ := a.Body.Read(first[1:headSize])
-	return wire.JSON, nil, a.Fail(first[:1+n], errNotObjects)
+	return wire.JSON, body
 }
-
-// failing is a reader that returns only an error.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // ReadAll returns the whole body, of at most limit bytes; 0 is the default.
 func (a *Response) ReadAll(limit int) ([]byte, error) {

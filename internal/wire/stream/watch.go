@@ -110,10 +110,7 @@ func (s *Watch[T]) Close() error {
 
 // read reads until the watch ends, and returns the reason.
 func (s *Watch[T]) read(ctx context.Context, initial bool) error {
-	format, body, err := s.response.open()
-	if err != nil {
-		return err
-	}
+	format, body := s.response.open()
 	frames := wire.NewWatch(body, format, s.of.MaxObjectBytes)
 	decoding := newPipeline(s.of, 0, func(d *decoder[T], items *[]Item[T], batch *wire.Batch) {
 		s.decode(d, items, format, batch)
