@@ -181,6 +181,27 @@ func (o *Outline) lookMetadata(at int, withoutManagedFields bool) bool {
 	}
 }
 
+// PeekKind returns the kind that the bytes of a JSON object state, as far as a quick look shows it.
+func PeekKind(object []byte) (apiVersion, kind []byte) {
+	b := object[skipSpace(object):]
+	for ok := len(b) > 0 && b[0] == '{'; ok && (apiVersion == nil || kind == nil); {
+		name, rest, named := peekName(b[1:])
+		n := endOfValue(rest, &value{})
+		if !named || n <= 0 {
+			break
+		}
+		if text := rest[:n]; text[0] == '"' && string(name) == "kind" {
+			kind = text[1 : n-1]
+		} else if text[0] == '"' && string(name) == "apiVersion" {
+			apiVersion = text[1 : n-1]
+		}
+		b = rest[n:]
+		b = b[skipSpace(b):]
+		ok = len(b) > 0 && b[0] == ','
+	}
+	return apiVersion, kind
+}
+
 // peekName reads the name of a member and the colon, and returns the bytes after them. It returns
 // false for a name with escapes or characters outside of ASCII.
 func peekName(b []byte) (name, rest []byte, ok bool) {

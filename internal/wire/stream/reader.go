@@ -202,50 +202,18 @@ func setKind(object any, kind metav1.TypeMeta) {
 	}
 }
 
-// kindOfBytes returns the kind that the bytes of an object state. It returns nothing for protobuf,
-// which has the kind in the envelope. It reuses the strings of last if they are equal.
+// kindOfBytes returns the kind that the bytes of an object state: last, if it is the same, to save an
+// allocation. It returns nothing for protobuf, which has the kind in the envelope.
 func kindOfBytes(format wire.Format, data []byte, last metav1.TypeMeta) (kind metav1.TypeMeta) {
 	if format != wire.JSON {
 		return kind
 	}
-	if data = trimSpace(data); len(data) == 0 || data[0] != '{' {
-		return kind
-	}
-	for b := data[1:]; kind.Kind == "" || kind.APIVersion == ""; b = b[1:] {
-		b = trimSpace(b)
-		n := wire.ValueLength(b)
-		if n < 2 || b[0] != '"' {
-			return kind
-		}
-		name := b[1 : n-1]
-		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ':' {
-			return kind
-		}
-		b = trimSpace(b[1:])
-		if n = wire.ValueLength(b); n <= 0 {
-			return kind
-		}
-		if b[0] == '"' && string(name) == "kind" {
-			kind.Kind = textOr(b[1:n-1], last.Kind)
-		} else if b[0] == '"' && string(name) == "apiVersion" {
-			kind.APIVersion = textOr(b[1:n-1], last.APIVersion)
-		}
-		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ',' {
-			return kind
-		}
-	}
-	return kind
-}
-
-// textOr returns b as a string. It returns last if both are equal, to save an allocation.
-func textOr(b []byte, last string) string {
-	if string(b) == last {
+	apiVersion, name := wire.PeekKind(data)
+	if string(apiVersion) == last.APIVersion && string(name) == last.Kind {
 		return last
 	}
-	return string(b)
+	return metav1.TypeMeta{APIVersion: string(apiVersion), Kind: string(name)}
 }
-
-func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
 
 // readBookmark decodes a bookmark. Its object has only a version and, after the first objects of a
 // watch-list, an annotation. A frame without an object is an error, too.
