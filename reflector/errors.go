@@ -34,9 +34,9 @@ var (
 type ProtocolError struct {
 	// Reason is one of these words:
 	//
-	//   - NoResourceVersion: a list has no resource version although one had some minutes ago, or the
-	//     answer is no list. A proxy may have answered instead of the server. If the first list has
-	//     no version, the reflector polls instead: see [Polling].
+	//   - NoResourceVersion: a list has no resource version although one had some minutes ago, a
+	//     watch-list has none, or the answer is no list. A proxy may have answered instead of the server.
+	//     If the first list has no version, the reflector polls instead: see [Polling].
 	//   - RepeatedPage: a page of a list names itself, or an earlier page, as the next one.
 	//   - EndlessList: a list has more pages than any server has objects, or its pages arrived for
 	//     half an hour.

@@ -12,31 +12,17 @@ var ErrNotServed = errors.New("server does not serve the resource: its CustomRes
 // protocol of list and watch requires, or it did not answer in time.
 type Reason string
 
-// The reasons.
+// The reasons: reflector.ProtocolError explains them.
 const (
-	// NoResourceVersion means that a list has no resource version although one had some minutes ago, that
-	// a watch-list has none, or that the answer is no list.
-	NoResourceVersion Reason = "NoResourceVersion"
-	// RepeatedPage means that a continue token repeats.
-	RepeatedPage Reason = "RepeatedPage"
-	// EndlessList means that a list has more pages than any server has objects, or that its pages
-	// arrived for half an hour.
-	EndlessList Reason = "EndlessList"
-	// ShortWatch means that the server ended a watch within a second without a new event, or two
-	// watches in a row within ten seconds each, with few changes.
-	ShortWatch Reason = "ShortWatch"
-	// StreamEnded means that a watch-list ended before the server had sent all objects.
-	StreamEnded Reason = "StreamEnded"
-	// NoInitialEventsEnd means that a watch-list sent no closing bookmark.
+	NoResourceVersion  Reason = "NoResourceVersion"
+	RepeatedPage       Reason = "RepeatedPage"
+	EndlessList        Reason = "EndlessList"
+	ShortWatch         Reason = "ShortWatch"
+	StreamEnded        Reason = "StreamEnded"
 	NoInitialEventsEnd Reason = "NoInitialEventsEnd"
-	// SilentWatch means that a watch lasted longer than the reflector requested, and was silent for
-	// two minutes.
-	SilentWatch Reason = "SilentWatch"
-	// NoAnswer means that the server did not answer in time.
-	NoAnswer Reason = "NoAnswer"
-	// ServerBehind means that the server is at an older resource version than before, or that an
-	// object differs although it is no newer.
-	ServerBehind Reason = "ServerBehind"
+	SilentWatch        Reason = "SilentWatch"
+	NoAnswer           Reason = "NoAnswer"
+	ServerBehind       Reason = "ServerBehind"
 )
 
 var sentences = map[Reason]string{
