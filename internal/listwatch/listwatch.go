@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ErrNoList means that a ListerWatcher returned neither objects nor an error.
-var ErrNoList = errors.New("ListerWatcher returned no list and no error")
+// errNoList means that a ListerWatcher returned neither objects nor an error.
+var errNoList = errors.New("ListerWatcher returned no list and no error")
 
 // Known is a ListerWatcher of which is known what it leaves out.
 type Known struct {
@@ -121,7 +121,7 @@ func (l lister[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T],
 		return nil, err
 	}
 	if stream.IsNil(from) {
-		return nil, ErrNoList
+		return nil, errNoList
 	}
 	access, err := meta.ListAccessor(from)
 	if err != nil {

@@ -48,8 +48,8 @@ func TestAnswersThatAreNoListOfObjects(t *testing.T) {
 		err  error
 		want string
 	}{
-		"nil":            {nil, nil, ErrNoList.Error()},
-		"a nil pointer":  {(*corev1.PodList)(nil), nil, ErrNoList.Error()},
+		"nil":            {nil, nil, errNoList.Error()},
+		"a nil pointer":  {(*corev1.PodList)(nil), nil, errNoList.Error()},
 		"an object":      {&corev1.Pod{}, nil, "ListerWatcher returned a *v1.Pod"},
 		"an error":       {nil, assert.AnError, assert.AnError.Error()},
 		"a list of list": {&corev1.List{Items: []runtime.RawExtension{{Object: &corev1.PodList{}}}}, nil, "a list with a *v1.PodList, want a listwatch.object"},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/reflector/answer"
 	"k8s.io/client-go/rest"
 )
@@ -119,11 +120,4 @@ func address(u *url.URL) string {
 }
 
 // server returns scheme and host. The rest of a redirect may be secret, and of any length.
-func server(u *url.URL) string {
-	const most = 128
-	text := u.Scheme + "://" + u.Host
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+func server(u *url.URL) string { return cut.Text(u.Scheme+"://"+u.Host, 128) }

@@ -92,11 +92,6 @@ type About struct {
 	Double     bool  // the client is known to be a test double
 }
 
-// Placed is a client of this module that may know its namespace. An empty one means all of them.
-type Placed interface {
-	KnownNamespace() (namespace string, known bool)
-}
-
 // Selecting is a client, or the transport of one, that selects objects by itself if the method returns true.
 type Selecting interface{ SelectsObjects() bool }
 
@@ -111,7 +106,9 @@ func NamespaceOf(client any) (namespace string, known bool) {
 		return "", false
 	}
 	switch of := client.(type) {
-	case Placed:
+	case interface { // of this module
+		KnownNamespace() (namespace string, known bool)
+	}:
 		return of.KnownNamespace()
 	case interface { // of a generated clientset
 		GetClient() rest.Interface
@@ -234,13 +231,10 @@ func (e doubleError) Unwrap() error { return e.error }
 // TestDouble marks the error for the protocol.
 func (e doubleError) TestDouble() {}
 
-// Sharing is a client that may share equal parts of its objects. It is promoted to a type that embeds
-// such a client.
-type Sharing interface{ SharesParts() bool }
-
-// SharesParts reports whether objects of a client may share parts, so that nothing may edit these parts.
+// SharesParts reports whether objects of a client may share parts, so that nothing may edit these parts. The
+// method of such a client is promoted to a type that embeds it.
 func SharesParts(client any) bool {
-	sharing, ok := client.(Sharing)
+	sharing, ok := client.(interface{ SharesParts() bool })
 	return ok && !IsNil(client) && sharing.SharesParts()
 }
 
