@@ -88,11 +88,9 @@ func WithPageSize(objects int) Option {
 // watch that begins with all objects (KEP-3157). Watch-lists are the default, because they cost the
 // server and this program less memory.
 //
-// The reflector detects servers and clients without watch-lists, so they do not need this option. It
-// recognizes client-go's test doubles by their package, by their method
-// IsWatchListSemanticsUnSupported, or by the watch that they return. For other doubles the detection
-// takes half a minute, unless they have that method. client-go's feature gate WatchListClient
-// (KUBE_FEATURE_WatchListClient=false) also turns watch-lists off.
+// The reflector detects servers, clients and most test doubles without watch-lists (reflector-R7), and
+// client-go's feature gate WatchListClient turns them off, too. A double that is not recognized costs half a
+// minute, unless it has the method IsWatchListSemanticsUnSupported.
 func WithoutWatchList() Option {
 	return optionFunc(func(o *options) { o.watchList = false })
 }

@@ -35,16 +35,14 @@ const (
 	// in the shards since the last list began.
 	ShardedByServer Sharding = "server"
 	// ShardedByClient means that the server did not get the selector or ignored it. The server
-	// sends all objects, and the reflector drops those outside the shards, usually before it
-	// decodes them.
+	// sends all objects, and the reflector drops those outside of the shards.
 	ShardedByClient Sharding = "client"
 )
 
 // WithShard restricts the reflector to the objects in some shards. All shards must have the same
-// key, as one of [store.Shards] has. The reflector sends a shard selector (KEP-5866). A server
-// without support for shards sends other objects as well. The reflector drops them before it
-// decodes them. [State] reports which side filters, and each list determines it anew. A zero shard,
-// or no shard, selects everything.
+// key, as one of [store.Shards] has. The reflector sends a shard selector (KEP-5866), and drops what a server
+// sends all the same (reflector-R11). [State] reports which side filters. A zero shard, or no shard, selects
+// everything.
 //
 // A store that was filled before must hold exactly the objects in the shards.
 func WithShard(shards ...store.Shard) Option {
