@@ -119,7 +119,7 @@ func typeMetaOf(object any) *metav1.TypeMeta {
 type jsonForm[T any] struct{ decoders sync.Pool }
 
 func newJSONForm[T any]() (*jsonForm[T], error) {
-	codec, err := decode.For[T](decode.WithoutInterning())
+	codec, err := decode.For[T](decode.Options{WithoutInterning: true})
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 
@@ -196,11 +195,11 @@ func newResource[T stream.Object](t reflect.Type, resource schema.GroupVersionRe
 	if kind, err := kindOf(t, &o); err == nil && kind.GroupVersion() == resource.GroupVersion() {
 		r.kind = kind
 		apiVersion, name := kind.ToAPIVersionAndKind()
-		o.decoding = append(slices.Clip(o.decoding), decode.MetadataKind(metav1.TypeMeta{APIVersion: apiVersion, Kind: name}))
+		o.decoding.MetadataKind = metav1.TypeMeta{APIVersion: apiVersion, Kind: name}
 		r.options = o
 	}
 	var err error
-	if r.codec, err = decode.ForType[T](t, o.decoding...); err != nil {
+	if r.codec, err = decode.ForType[T](t, o.decoding); err != nil {
 		return nil, fmt.Errorf("client of %s: %w", r.name, err)
 	}
 	if !seenMetadata(t) && hasNoMetadata(r.codec) {
@@ -377,8 +376,7 @@ func builtIn(t reflect.Type) (schema.GroupVersionKind, bool) {
 type ResourceOption interface{ applyResource(*resourceOptions) }
 
 type resourceOptions struct {
-	decoding        []decode.Option
-	shares          bool // without WithoutInterning
+	decoding        decode.Options
 	unknown         func(*answer.DecodeError)
 	maxObjectBytes  int // 0 is the default
 	withoutProtobuf bool
@@ -390,7 +388,6 @@ type resourceOptions struct {
 }
 
 func newResourceOptions(opts []ResourceOption) (o resourceOptions) {
-	o.shares = true
 	for _, opt := range opts {
 		opt.applyResource(&o)
 	}
@@ -419,10 +416,6 @@ type resourceOptionFunc func(*resourceOptions)
 
 func (f resourceOptionFunc) applyResource(o *resourceOptions) { f(o) }
 
-func decoding(option decode.Option) ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) { o.decoding = append(o.decoding, option) })
-}
-
 // WithoutInterning gives each object its own values. By default the objects of lists and watches share
 // equal values: labels and annotations, owner references, resource requirements, environments, ports,
 // mounts, tolerations, probes, the fields of managed fields, and similar types, and the objects and
@@ -430,16 +423,15 @@ func decoding(option decode.Option) ResourceOption {
 // the lookup for fields whose values seldom repeat. Use the option for code that edits objects in
 // place, such as a transform that was written for client-go.
 func WithoutInterning() ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) {
-		o.shares = false
-		decoding(decode.WithoutInterning()).applyResource(o)
-	})
+	return resourceOptionFunc(func(o *resourceOptions) { o.decoding.WithoutInterning = true })
 }
 
 // WithoutManagedFields drops metadata.managedFields from the objects. They are often a third of an
 // object, and only servers need them. Lists and watches ask the server not to send them, which
 // Kubernetes 1.38 can do (KEP-5958); what a server sends all the same is skipped before it is decoded.
-func WithoutManagedFields() ResourceOption { return decoding(decode.SkipManagedFields()) }
+func WithoutManagedFields() ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.decoding.SkipManagedFields = true })
+}
 
 // WithUnknownFields sets a function that receives an error for each JSON object with a field that T
 // does not have; an Unstructured has all. The error names the first such field. The Resource still

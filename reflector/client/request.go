@@ -229,7 +229,7 @@ func (r *Resource[T]) reader() *stream.Reader[T] {
 	return &stream.Reader[T]{
 		Resource: r.name, Type: r.codec.Type().String(),
 		Unknown:              r.options.unknown,
-		NewDecoder:           func(report func(error)) *decode.Decoder[T] { return r.newDecoder(report) },
+		NewDecoder:           func(report func(error)) *decode.Decoder[T] { return r.newDecoder(report, true) },
 		WithoutManagedFields: r.codec.DropsManagedFields(), MaxObjectBytes: r.options.maxObjectBytes, Pool: r.decoders,
 		CheckKind: r.expected.check, CheckList: r.expected.checkList, CheckNamespace: r.checkNamespace,
 	}
@@ -241,22 +241,23 @@ func (r *Resource[T]) oneReader() *stream.Reader[T] {
 	reader := r.reader()
 	reader.Pool = r.oneDecoders
 	reader.NewDecoder = func(report func(error)) *decode.Decoder[T] {
-		return r.newDecoder(report, decode.WithoutInterning())
+		return r.newDecoder(report, false)
 	}
 	return reader
 }
 
-// newDecoder returns a decoder of objects, with further options. It calls report for fields that T
-// lacks, if the options ask for that.
-func (r *Resource[T]) newDecoder(report func(error), further ...decode.Option) *decode.Decoder[T] {
-	if r.options.unknown != nil {
-		further = append(further, decode.ReportUnknown(report))
-	}
-	if len(further) == 0 {
+// newDecoder returns a decoder of objects, which share values if sharing is true. It calls report for fields
+// that T lacks, if the options ask for that.
+func (r *Resource[T]) newDecoder(report func(error), sharing bool) *decode.Decoder[T] {
+	if sharing && r.options.unknown == nil {
 		return r.codec.NewDecoder()
 	}
-	// The codec was made with the same options without an error.
-	codec, _ := decode.ForType[T](r.codec.Type(), slices.Concat(r.options.decoding, further)...)
+	o := r.options.decoding
+	o.WithoutInterning = o.WithoutInterning || !sharing
+	if r.options.unknown != nil {
+		o.ReportUnknown = report
+	}
+	codec, _ := decode.ForType[T](r.codec.Type(), o) // the first codec of the type was made without an error
 	return codec.NewDecoder()
 }
 

@@ -164,7 +164,7 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch
 
 // SharesParts reports whether the objects of lists and watches share equal parts, as they do without
 // [WithoutInterning].
-func (r *Resource[T]) SharesParts() bool { return r != nil && r.options.shares }
+func (r *Resource[T]) SharesParts() bool { return r != nil && !r.options.decoding.WithoutInterning }
 
 // Source returns the source of the resource for a reflector.
 func (r *Resource[T]) Source() stream.Source[T] { return resourceSource[T]{r} }

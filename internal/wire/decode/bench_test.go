@@ -49,9 +49,9 @@ type contender struct {
 }
 
 // ours is this package, with options.
-func ours(name string, format wire.Format, opts ...Option) func(testing.TB) contender {
+func ours(name string, format wire.Format, opts ...Options) func(testing.TB) contender {
 	return func(tb testing.TB) contender {
-		codec, err := For[*corev1.Pod](opts...)
+		codec, err := For[*corev1.Pod](only(opts))
 		require.NoError(tb, err)
 		d := codec.NewDecoder()
 		return contender{name, func(data []byte) (*corev1.Pod, error) { return d.Decode(format, data) }}
@@ -73,18 +73,18 @@ func jsonContenders() []func(testing.TB) contender {
 		theirs("incumbent", func(b []byte, p *corev1.Pod) error { return utiljson.Unmarshal(b, p) }),
 		theirs("encoding/json", func(b []byte, p *corev1.Pod) error { return gojson.Unmarshal(b, p) }),
 		theirs("bare", func(b []byte, p *corev1.Pod) error { return json.Unmarshal(b, p) }),
-		ours("plain", wire.JSON, WithoutInterning()),
+		ours("plain", wire.JSON, Options{WithoutInterning: true}),
 		ours("sharing", wire.JSON),
-		ours("sharing,managedFields", wire.JSON, SkipManagedFields()),
+		ours("sharing,managedFields", wire.JSON, Options{SkipManagedFields: true}),
 	}
 }
 
 func protobufContenders() []func(testing.TB) contender {
 	return []func(testing.TB) contender{
 		theirs("bare", func(b []byte, p *corev1.Pod) error { return p.Unmarshal(b) }),
-		ours("plain", wire.Protobuf, WithoutInterning()),
+		ours("plain", wire.Protobuf, Options{WithoutInterning: true}),
 		ours("sharing", wire.Protobuf),
-		ours("sharing,managedFields", wire.Protobuf, SkipManagedFields()),
+		ours("sharing,managedFields", wire.Protobuf, Options{SkipManagedFields: true}),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -25,7 +26,7 @@ var ErrNotT = errors.New("the type is not a T")
 // options, and the properties of the type.
 type Codec[T any] struct {
 	elem     reflect.Type // the struct
-	settings settings
+	options  Options
 	shape    shape
 	protobuf bool // the type has a generated Unmarshal method, and its messages cannot contain themselves
 	// keeps says, for each format, whether objects may refer to bytes that their own methods got.
@@ -37,21 +38,18 @@ type Codec[T any] struct {
 }
 
 // For returns the codec of T. It returns [ErrNoStruct] unless T is a pointer to a struct.
-func For[T any](opts ...Option) (*Codec[T], error) { return ForType[T](reflect.TypeFor[T](), opts...) }
+func For[T any](o Options) (*Codec[T], error) { return ForType[T](reflect.TypeFor[T](), o) }
 
 // ForType returns the codec of a type t that is T or implements it. It returns [ErrNoStruct] unless
 // t is a pointer to a struct, and [ErrNotT] if t is not a T.
-func ForType[T any](t reflect.Type, opts ...Option) (*Codec[T], error) {
+func ForType[T any](t reflect.Type, o Options) (*Codec[T], error) {
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("decode into %s: %w", t, ErrNoStruct)
 	}
 	if want := reflect.TypeFor[T](); !t.AssignableTo(want) {
 		return nil, fmt.Errorf("decode %s into %s: %w", t, want, ErrNotT)
 	}
-	c := &Codec[T]{elem: t.Elem(), settings: defaults(), shape: shapeOf(t.Elem())}
-	for _, opt := range opts {
-		opt.apply(&c.settings)
-	}
+	c := &Codec[T]{elem: t.Elem(), options: o, shape: shapeOf(t.Elem())}
 	// Generated methods recurse without a limit. A hostile message would overflow the stack, which no recover
 	// prevents. JSON is limited to 10,000 levels.
 	c.protobuf = t.Implements(messageType) && !nests(t.Elem())
@@ -65,10 +63,9 @@ func (c *Codec[T]) Type() reflect.Type { return reflect.PointerTo(c.elem) }
 // Protobuf reports whether the type can be decoded from protobuf.
 func (c *Codec[T]) Protobuf() bool { return c.protobuf }
 
-// DropsManagedFields reports whether objects have no metadata.managedFields: see
-// [SkipManagedFields].
+// DropsManagedFields reports whether objects have no metadata.managedFields: see [Options].
 func (c *Codec[T]) DropsManagedFields() bool {
-	return c.settings.skipManagedFields && (c.elem == unstructuredType || c.shape.has(managedFieldsType))
+	return c.options.SkipManagedFields && (c.elem == unstructuredType || c.shape.has(managedFieldsType))
 }
 
 // Decoder decodes objects of type T, one after the other. Get one from [Codec.NewDecoder].
@@ -80,9 +77,9 @@ type Decoder[T any] struct {
 
 // NewDecoder returns a decoder for one goroutine.
 func (c *Codec[T]) NewDecoder() *Decoder[T] {
-	d := &Decoder[T]{codec: c, json: newJSONDecoder(&c.settings, &c.shape)}
+	d := &Decoder[T]{codec: c, json: newJSONDecoder(&c.options, &c.shape)}
 	q := c.newQuick(d.json)
-	if q.root.does == trees || q.root.does == objects && c.settings.reportUnknown == nil {
+	if q.root.does == trees || q.root.does == objects && c.options.ReportUnknown == nil {
 		d.json.quick = q
 	}
 	if c.protobuf && q.root.fields != nil {
@@ -104,7 +101,7 @@ func (d *Decoder[T]) Decode(format wire.Format, data []byte) (decoded T, err err
 	var object any
 	switch {
 	case format != wire.Protobuf:
-		object, err = d.json.decode(data, c.elem, c.settings.reportUnknown)
+		object, err = d.json.decode(data, c.elem, c.options.ReportUnknown)
 	case !c.protobuf:
 		err = ErrNoProtobuf
 	default:
@@ -117,15 +114,15 @@ func (d *Decoder[T]) Decode(format wire.Format, data []byte) (decoded T, err err
 			object = reflect.New(c.elem).Interface()
 		}
 		err = object.(message).Unmarshal(data)
-		if managed, ok := object.(metav1.Object); ok && c.settings.skipManagedFields {
+		if managed, ok := object.(metav1.Object); ok && c.options.SkipManagedFields {
 			managed.SetManagedFields(nil)
 		}
 	}
 	if err != nil {
 		return decoded, err
 	}
-	if m, ok := object.(*metav1.PartialObjectMetadata); ok && (m.Kind == "" || m.Kind == "PartialObjectMetadata") && c.settings.metadataKind.Kind != "" {
-		m.TypeMeta = c.settings.metadataKind
+	if m, ok := object.(*metav1.PartialObjectMetadata); ok && (m.Kind == "" || m.Kind == "PartialObjectMetadata") && c.options.MetadataKind.Kind != "" {
+		m.TypeMeta = c.options.MetadataKind
 	}
 	return object.(T), nil
 }
@@ -147,73 +144,51 @@ type message interface{ Unmarshal([]byte) error }
 
 var messageType = reflect.TypeFor[message]()
 
-// Option configures a [Codec].
-type Option struct{ apply func(*settings) }
-
-type settings struct {
-	shares            map[reflect.Type]bool
-	skipManagedFields bool
-	reportUnknown     func(error)
-	metadataKind      metav1.TypeMeta
+// Options say how a [Codec] decodes. With the zero value, objects share the values of the usual types.
+type Options struct {
+	// WithoutInterning gives each object its own values.
+	WithoutInterning bool
+	// SkipManagedFields leaves metadata.managedFields empty, and does not decode it.
+	SkipManagedFields bool
+	// MetadataKind is the kind of a PartialObjectMetadata that states none or its own: the server converts
+	// objects of each kind to that type.
+	MetadataKind metav1.TypeMeta
+	// ReportUnknown, if it is not nil, is called for each JSON object with a member that T has no field for. The
+	// error names the first such member. The decoding goroutine calls it, and still decodes the object. JSON is
+	// then decoded without sharing, and most such objects twice.
+	ReportUnknown func(error)
+	// Also are further types whose values objects share, for tests. Each must be the exact type of a struct's
+	// field or of the elements of a slice, a map or a pointer.
+	Also []reflect.Type
 }
 
-// defaults returns the types that repeat most in Kubernetes' own objects.
-func defaults() settings {
-	s := settings{shares: map[reflect.Type]bool{}}
-	for _, share := range []Option{
-		Intern[map[string]string](),
-		Intern[map[string]any](),
-		Intern[[]string](),
-		Intern[[]metav1.OwnerReference](),
-		Intern[*metav1.FieldsV1](),
-		Intern[*metav1.LabelSelector](),
-		Intern[corev1.ResourceRequirements](),
-		Intern[corev1.ResourceList](),
-		Intern[[]corev1.EnvVar](),
-		Intern[[]corev1.EnvFromSource](),
-		Intern[[]corev1.ContainerPort](),
-		Intern[[]corev1.VolumeMount](),
-		Intern[[]corev1.Toleration](),
-		Intern[[]corev1.TopologySpreadConstraint](),
-		Intern[[]corev1.LocalObjectReference](),
-		Intern[*corev1.Probe](),
-		Intern[*corev1.Lifecycle](),
-		Intern[*corev1.SecurityContext](),
-		Intern[*corev1.PodSecurityContext](),
-		Intern[*corev1.Affinity](),
-		Intern[*corev1.ProjectedVolumeSource](),
-	} {
-		share.apply(&s)
-	}
-	return s
+// shared are the types that repeat most in Kubernetes' own objects. map[string]any makes objects share the
+// objects and arrays inside of any.
+var shared = map[reflect.Type]bool{
+	reflect.TypeFor[map[string]string]():                 true,
+	reflect.TypeFor[map[string]any]():                    true,
+	reflect.TypeFor[[]string]():                          true,
+	reflect.TypeFor[[]metav1.OwnerReference]():           true,
+	reflect.TypeFor[*metav1.FieldsV1]():                  true,
+	reflect.TypeFor[*metav1.LabelSelector]():             true,
+	reflect.TypeFor[corev1.ResourceRequirements]():       true,
+	reflect.TypeFor[corev1.ResourceList]():               true,
+	reflect.TypeFor[[]corev1.EnvVar]():                   true,
+	reflect.TypeFor[[]corev1.EnvFromSource]():            true,
+	reflect.TypeFor[[]corev1.ContainerPort]():            true,
+	reflect.TypeFor[[]corev1.VolumeMount]():              true,
+	reflect.TypeFor[[]corev1.Toleration]():               true,
+	reflect.TypeFor[[]corev1.TopologySpreadConstraint](): true,
+	reflect.TypeFor[[]corev1.LocalObjectReference]():     true,
+	reflect.TypeFor[*corev1.Probe]():                     true,
+	reflect.TypeFor[*corev1.Lifecycle]():                 true,
+	reflect.TypeFor[*corev1.SecurityContext]():           true,
+	reflect.TypeFor[*corev1.PodSecurityContext]():        true,
+	reflect.TypeFor[*corev1.Affinity]():                  true,
+	reflect.TypeFor[*corev1.ProjectedVolumeSource]():     true,
 }
 
-// Intern makes objects share values of type X, in addition to the default types. X must be the exact
-// type of a struct's field or of the elements of a slice, a map or a pointer. map[string]any makes
-// objects share the objects and arrays inside of any.
-func Intern[X any]() Option {
-	return Option{func(s *settings) { s.shares[reflect.TypeFor[X]()] = true }}
-}
-
-// WithoutInterning turns all sharing off; a later [Intern] turns it on for one type.
-func WithoutInterning() Option {
-	return Option{func(s *settings) { clear(s.shares) }}
-}
-
-// SkipManagedFields leaves metadata.managedFields empty, and does not decode it.
-func SkipManagedFields() Option {
-	return Option{func(s *settings) { s.skipManagedFields = true }}
-}
-
-// MetadataKind sets the kind of a PartialObjectMetadata that states none or its own: the server
-// converts objects of each kind to that type.
-func MetadataKind(kind metav1.TypeMeta) Option {
-	return Option{func(s *settings) { s.metadataKind = kind }}
-}
-
-// ReportUnknown sets a function that is called for each JSON object with a member that T has no
-// field for. The error names the first such member. The decoding goroutine calls report, and still
-// decodes the object. JSON is then decoded without sharing, and most such objects twice.
-func ReportUnknown(report func(error)) Option {
-	return Option{func(s *settings) { s.reportUnknown = report }}
+// shares reports whether objects share values of a type.
+func (o *Options) shares(t reflect.Type) bool {
+	return !o.WithoutInterning && shared[t] || slices.Contains(o.Also, t)
 }

@@ -18,23 +18,23 @@ import (
 )
 
 func TestTypesThatAreNoStructs(t *testing.T) {
-	_, err := For[corev1.Pod]()
+	_, err := For[corev1.Pod](Options{})
 	assert.ErrorIs(t, err, ErrNoStruct)
-	_, err = For[*map[string]any]()
+	_, err = For[*map[string]any](Options{})
 	assert.ErrorIs(t, err, ErrNoStruct)
-	_, err = For[metav1.Object]()
+	_, err = For[metav1.Object](Options{})
 	assert.ErrorIs(t, err, ErrNoStruct)
 }
 
 func TestProtobufNeedsGeneratedCode(t *testing.T) {
-	codec, err := For[*foo]()
+	codec, err := For[*foo](Options{})
 	require.NoError(t, err)
 	assert.False(t, codec.Protobuf())
 	object, err := codec.NewDecoder().Decode(wire.Protobuf, nil)
 	assert.ErrorIs(t, err, ErrNoProtobuf)
 	assert.Nil(t, object)
 
-	pods, err := For[*corev1.Pod]()
+	pods, err := For[*corev1.Pod](Options{})
 	require.NoError(t, err)
 	assert.True(t, pods.Protobuf())
 	pod, err := pods.NewDecoder().Decode(wire.Protobuf, []byte{0xff})
@@ -44,7 +44,7 @@ func TestProtobufNeedsGeneratedCode(t *testing.T) {
 
 func TestUnknownMembersAreReported(t *testing.T) {
 	var reported []error
-	codec, err := For[*foo](ReportUnknown(func(err error) { reported = append(reported, err) }))
+	codec, err := For[*foo](Options{ReportUnknown: func(err error) { reported = append(reported, err) }})
 	require.NoError(t, err)
 	d := codec.NewDecoder()
 	object, err := d.Decode(wire.JSON, []byte(`{"untagged":1,"spec":{"base":{"x":1},"int":5}}`))
@@ -64,7 +64,7 @@ func TestUnknownMembersAreReported(t *testing.T) {
 // A type with tags that the library refuses is read by sigs.k8s.io/json, which reports as well.
 func TestUnknownMembersOfOddTypesAreReported(t *testing.T) {
 	var reported []error
-	codec, err := For[*quoted](ReportUnknown(func(err error) { reported = append(reported, err) }))
+	codec, err := For[*quoted](Options{ReportUnknown: func(err error) { reported = append(reported, err) }})
 	require.NoError(t, err)
 	require.True(t, codec.shape.odd)
 	d := codec.NewDecoder()
@@ -121,7 +121,7 @@ func TestOddTypesAreDecodedByTheIncumbent(t *testing.T) {
 }
 
 func compareOdd[T any](t *testing.T, data string) {
-	codec, err := For[T]()
+	codec, err := For[T](Options{})
 	require.NoError(t, err)
 	require.True(t, codec.shape.odd)
 	d := codec.NewDecoder()
@@ -147,9 +147,9 @@ func withContainers(n int) []byte {
 }
 
 func TestSlicesOfLargeElementsHaveNothingToSpare(t *testing.T) {
-	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutInterning()}} {
+	for name, opts := range map[string][]Options{"sharing": nil, "plain": {Options{WithoutInterning: true}}} {
 		t.Run(name, func(t *testing.T) {
-			codec, err := For[*corev1.Pod](opts...)
+			codec, err := For[*corev1.Pod](only(opts))
 			require.NoError(t, err)
 			d := codec.NewDecoder()
 			var earlier []*corev1.Pod
@@ -171,7 +171,7 @@ func TestSlicesOfLargeElementsHaveNothingToSpare(t *testing.T) {
 }
 
 func TestSlicesThatAreUnusual(t *testing.T) {
-	codec, err := For[*corev1.Pod]()
+	codec, err := For[*corev1.Pod](Options{})
 	require.NoError(t, err)
 	d := codec.NewDecoder()
 	good := withContainers(2)
@@ -214,7 +214,7 @@ type nestedPart struct {
 }
 
 func TestSlicesInOneAnother(t *testing.T) {
-	codec, err := For[*nested]()
+	codec, err := For[*nested](Options{})
 	require.NoError(t, err)
 	d := codec.NewDecoder()
 	text := []byte(`{"conditions":[{"type":"a"}],"inner":{"conditions":[{"type":"b"},{"type":"c"},{"type":"d"}],"parts":[{"name":"p"}]},"own":{"x":[{"parts":[{"name":"q"},{"name":"r"}]}]},"parts":[{"name":"s"}]}`)
@@ -291,7 +291,7 @@ type keyKeeper struct {
 func TestMethodsMayKeepTheBytesTheyAreGiven(t *testing.T) {
 	const quick = `{"metadata":{"labels":{"a":"b"}},"field":"text","pointer":{"x":1},"map":{"k":[1,2]},"list":["q",5],"text":"t","raw":[3]}`
 	const want = `b "text" {"x":1} [1,2] [{"q"} {5}] t [3]`
-	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutInterning()}, "sharing what keeps": {Intern[keepsJSON](), Intern[[]keepsJSON]()}} {
+	for name, opts := range map[string][]Options{"sharing": nil, "plain": {Options{WithoutInterning: true}}, "sharing what keeps": {Options{Also: []reflect.Type{reflect.TypeFor[keepsJSON](), reflect.TypeFor[[]keepsJSON]()}}}} {
 		ours, odd, keys := decoderOf[*keeper](t, opts...), decoderOf[*oddKeeper](t, opts...), decoderOf[*keyKeeper](t, opts...)
 		for range 3 {
 			for _, text := range []string{quick, " " + quick, `{"n":"1", ` + quick[1:]} {

@@ -29,9 +29,9 @@ func decodes[T any](tb testing.TB, d *Decoder[T], format wire.Format, data []byt
 }
 
 // decoderOf returns a decoder of T.
-func decoderOf[T any](tb testing.TB, opts ...Option) *Decoder[T] {
+func decoderOf[T any](tb testing.TB, opts ...Options) *Decoder[T] {
 	tb.Helper()
-	codec, err := For[T](opts...)
+	codec, err := For[T](only(opts))
 	require.NoError(tb, err)
 	return codec.NewDecoder()
 }
@@ -183,4 +183,11 @@ func (m *podMaker) container(name, app, volume string) corev1.Container {
 		LivenessProbe: probe("/healthz"), ReadinessProbe: probe("/readyz"),
 		TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: "File", SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no},
 	}
+}
+
+// only returns the options, if there are any.
+func only(opts []Options) (o Options) {
+	for _, o = range opts {
+	}
+	return o
 }

@@ -147,7 +147,7 @@ type decoders struct {
 
 func newDecoders() *decoders {
 	both := func(t reflect.Type) [2]*Decoder[any] {
-		return [2]*Decoder[any]{newErased(t), newErased(t, WithoutInterning())}
+		return [2]*Decoder[any]{newErased(t), newErased(t, Options{WithoutInterning: true})}
 	}
 	return &decoders{both(reflect.TypeFor[foo]()), both(reflect.TypeFor[oddFoo]()), both(reflect.TypeFor[corev1.Pod]()), both(reflect.TypeFor[unstructured.Unstructured]())}
 }
@@ -215,11 +215,8 @@ func FuzzProtobufAsItsOwnMethod(f *testing.F) {
 
 // newErased returns a decoder of a type that is only known when the test runs. Only its
 // method decode is of use.
-func newErased(t reflect.Type, opts ...Option) *Decoder[any] {
-	c := &Codec[any]{elem: t, settings: defaults(), shape: shapeOf(t), protobuf: reflect.PointerTo(t).Implements(messageType)}
-	for _, opt := range opts {
-		opt.apply(&c.settings)
-	}
+func newErased(t reflect.Type, opts ...Options) *Decoder[any] {
+	c := &Codec[any]{elem: t, options: only(opts), shape: shapeOf(t), protobuf: reflect.PointerTo(t).Implements(messageType)}
 	return c.NewDecoder()
 }
 
@@ -258,7 +255,7 @@ func TestJSONOfEveryKindIsDecodedAsTheIncumbentDoes(t *testing.T) {
 	odd := 0
 	eachKind(t, func(t *testing.T, kind reflect.Type, fill func() runtime.Object) {
 		d := newErased(kind)
-		plain := newErased(kind, WithoutInterning())
+		plain := newErased(kind, Options{WithoutInterning: true})
 		if d.codec.shape.odd {
 			odd++
 			t.Log("odd")

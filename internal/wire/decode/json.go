@@ -44,8 +44,8 @@ var (
 	managedFieldsType = reflect.TypeFor[[]metav1.ManagedFieldsEntry]()
 )
 
-func newJSONDecoder(s *settings, shape *shape) *jsonDecoder {
-	d := &jsonDecoder{odd: shape.odd, skipManagedFields: s.skipManagedFields}
+func newJSONDecoder(o *Options, shape *shape) *jsonDecoder {
+	d := &jsonDecoder{odd: shape.odd, skipManagedFields: o.SkipManagedFields}
 	var hooks []*json.Unmarshalers
 	if shape.has(standardTimeType) {
 		hooks = append(hooks, json.UnmarshalFromFunc(readStandardTime))
@@ -53,7 +53,7 @@ func newJSONDecoder(s *settings, shape *shape) *jsonDecoder {
 	if shape.has(anyType) {
 		hooks = append(hooks, json.UnmarshalFromFunc(new(untyped).read))
 	}
-	if s.skipManagedFields && shape.has(managedFieldsType) {
+	if o.SkipManagedFields && shape.has(managedFieldsType) {
 		hooks = append(hooks, json.UnmarshalFromFunc(skipManagedFields))
 	}
 	d.plain = json.JoinOptions(semantics, json.WithUnmarshalers(json.JoinUnmarshalers(hooks...)))

@@ -45,7 +45,7 @@ func (m *readers) addFields(r *reader) {
 		if !ok {
 			return
 		}
-		added.drop = m.settings.skipManagedFields && t == objectMetaType && f.Type == managedFieldsType
+		added.drop = m.options.SkipManagedFields && t == objectMetaType && f.Type == managedFieldsType
 		fields = append(fields, make([]field, max(0, number+1-len(fields)))...)
 		fields[number] = added
 	}

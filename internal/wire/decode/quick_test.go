@@ -25,7 +25,7 @@ func (q *quick) decodeMessage(data []byte, p unsafe.Pointer) bool {
 }
 
 // tries reports whether data is decoded quickly into a T.
-func tries(t *testing.T, elem reflect.Type, data string, opts ...Option) bool {
+func tries(t *testing.T, elem reflect.Type, data string, opts ...Options) bool {
 	d := newErased(elem, opts...)
 	require.NotNil(t, d.json.quick)
 	return d.json.quick.decode([]byte(data), reflect.New(elem).UnsafePointer())
@@ -35,7 +35,7 @@ func TestWhatServersWriteIsDecodedQuickly(t *testing.T) {
 	for _, unique := range []bool{false, true} {
 		for _, data := range podBytesOf(t, wire.JSON, makePods(50, unique)) {
 			require.True(t, tries(t, reflect.TypeFor[corev1.Pod](), string(data)), "%s", data)
-			require.True(t, tries(t, reflect.TypeFor[corev1.Pod](), string(data), SkipManagedFields()))
+			require.True(t, tries(t, reflect.TypeFor[corev1.Pod](), string(data), Options{SkipManagedFields: true}))
 			require.True(t, tries(t, reflect.TypeFor[metav1.PartialObjectMetadata](), string(data)), "a smaller struct")
 		}
 	}
@@ -173,7 +173,7 @@ func TestDamagedObjectsAreDecodedAsTheIncumbentDoes(t *testing.T) {
 }
 
 func TestEqualStringsHaveTheSameMemory(t *testing.T) {
-	codec, err := For[*corev1.Pod](WithoutInterning())
+	codec, err := For[*corev1.Pod](Options{WithoutInterning: true})
 	require.NoError(t, err)
 	d := codec.NewDecoder()
 	pod := func(node, message string) *corev1.Pod {

@@ -68,10 +68,10 @@ func (r *reader) find(name []byte, next int) int {
 
 // readers makes the readers of all types within one type.
 type readers struct {
-	settings *settings
-	made     map[reflect.Type]*reader
-	tables   int
-	lists    int
+	options *Options
+	made    map[reflect.Type]*reader
+	tables  int
+	lists   int
 }
 
 func (m *readers) reader(t reflect.Type) *reader {
@@ -85,7 +85,7 @@ func (m *readers) reader(t reflect.Type) *reader {
 	switch {
 	case t == timeType:
 		r.does = times
-	case t == managedFieldsType && m.settings.skipManagedFields:
+	case t == managedFieldsType && m.options.SkipManagedFields:
 		r.does = nothing
 	case decodesItself(t):
 		if p := reflect.PointerTo(t); p.Implements(unmarshalerType) && !p.Implements(unmarshalerFromType) {
@@ -113,7 +113,7 @@ func (m *readers) elem(t reflect.Type) *reader {
 // table returns a new table for values of a type, or -1. Each field has its own, because a type may
 // repeat in one field and not in another: labels do, annotations often do not.
 func (m *readers) table(t reflect.Type) int {
-	if !m.settings.shares[t] {
+	if !m.options.shares(t) {
 		return -1
 	}
 	m.tables++
@@ -209,7 +209,7 @@ func (m *readers) addMembers(r *reader, t reflect.Type, offset uintptr) bool {
 // newQuick returns a quick decoder for the codec's type.
 func (c *Codec[T]) newQuick(d *jsonDecoder) *quick {
 	c.quickly.Do(func() {
-		m := &readers{settings: &c.settings, made: map[reflect.Type]*reader{}}
+		m := &readers{options: &c.options, made: map[reflect.Type]*reader{}}
 		if c.elem == unstructuredType {
 			c.root = &reader{typ: treeType, does: trees} // its only field
 			return
@@ -221,9 +221,9 @@ func (c *Codec[T]) newQuick(d *jsonDecoder) *quick {
 	for i := range q.tables {
 		q.tables[i].kept = &q.kept
 	}
-	if c.settings.shares[treeType] {
+	if c.options.shares(treeType) {
 		q.untyped.tables, q.untyped.kept, q.untyped.empty = new([untypedTables]*table[any]), &q.kept, map[string]any{}
 	}
-	q.untyped.skipManagedFields = c.settings.skipManagedFields && c.elem == unstructuredType
+	q.untyped.skipManagedFields = c.options.SkipManagedFields && c.elem == unstructuredType
 	return q
 }

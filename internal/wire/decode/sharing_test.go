@@ -18,8 +18,8 @@ import (
 )
 
 // decodeAll decodes the same bytes three times: they are kept when they come the second time.
-func decodeAll[T any](t *testing.T, format wire.Format, data string, opts ...Option) (second, third T) {
-	codec, err := For[T](opts...)
+func decodeAll[T any](t *testing.T, format wire.Format, data string, opts ...Options) (second, third T) {
+	codec, err := For[T](only(opts))
 	require.NoError(t, err)
 	d := codec.NewDecoder()
 	_, err = d.Decode(format, []byte(data))
@@ -66,7 +66,7 @@ func TestPartsWithTheSameBytesAreTheSame(t *testing.T) {
 		assert.Same(t, &first.Ports[0], &second.Ports[0], format)
 		assert.Same(t, &first.VolumeMounts[0], &second.VolumeMounts[0], format)
 
-		a, b = decodeAll[*corev1.Pod](t, format, samePod(t, format), WithoutInterning())
+		a, b = decodeAll[*corev1.Pod](t, format, samePod(t, format), Options{WithoutInterning: true})
 		assert.NotEqual(t, mapOf(a.Labels), mapOf(b.Labels), format)
 		assert.NotSame(t, a.Spec.SecurityContext, b.Spec.SecurityContext, format)
 	}
@@ -88,12 +88,12 @@ type plainSpec struct {
 
 func TestTypesOfOnesOwnAreShared(t *testing.T) {
 	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
-		a, b := decodeAll[*corev1.Pod](t, format, samePod(t, format), WithoutInterning(), Intern[[]corev1.Container]())
+		a, b := decodeAll[*corev1.Pod](t, format, samePod(t, format), Options{WithoutInterning: true, Also: []reflect.Type{reflect.TypeFor[[]corev1.Container]()}})
 		assert.Same(t, &a.Spec.Containers[0], &b.Spec.Containers[0], format)
 		assert.NotEqual(t, mapOf(a.Labels), mapOf(b.Labels), format)
 	}
 	data := `{"spec":{"structs":[{"base":"a"}],"pointers":[{"base":"b"}],"recurse":{"recurse":{"strings":["s"]}}}}`
-	a, b := decodeAll[*plain](t, wire.JSON, data, Intern[[]fooBase](), Intern[*plainSpec]())
+	a, b := decodeAll[*plain](t, wire.JSON, data, Options{Also: []reflect.Type{reflect.TypeFor[[]fooBase](), reflect.TypeFor[*plainSpec]()}})
 	assert.Same(t, &a.Spec.Structs[0], &b.Spec.Structs[0])
 	assert.NotSame(t, a.Spec.Pointers[0], b.Spec.Pointers[0])
 	assert.Same(t, a.Spec.Recurse, b.Spec.Recurse, "a type within itself")
@@ -101,12 +101,12 @@ func TestTypesOfOnesOwnAreShared(t *testing.T) {
 
 func TestAppendToASharedSliceCopiesIt(t *testing.T) {
 	data := `{"spec":{"strings":["a","b","c"],"probe":{"exec":{"command":["a","b","c"]}},"lists":{"a":[{"env":[{"name":"a"},{"name":"b"},{"name":"c"}]}]}}}`
-	a, _ := decodeAll[*plain](t, wire.JSON, data, Intern[*corev1.ExecAction]())
+	a, _ := decodeAll[*plain](t, wire.JSON, data, Options{Also: []reflect.Type{reflect.TypeFor[*corev1.ExecAction]()}})
 	assert.Equal(t, 3, cap(a.Spec.Strings))
 	assert.Equal(t, 3, cap(a.Spec.Probe.Exec.Command))
 	assert.Equal(t, 3, cap(a.Spec.Lists["a"][0].Env))
 	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
-		p, _ := decodeAll[*corev1.Pod](t, format, samePod(t, format), Intern[*corev1.Pod](), Intern[[]corev1.Container]())
+		p, _ := decodeAll[*corev1.Pod](t, format, samePod(t, format), Options{Also: []reflect.Type{reflect.TypeFor[*corev1.Pod](), reflect.TypeFor[[]corev1.Container]()}})
 		for _, c := range p.Spec.Containers {
 			assert.Equal(t, len(c.Env), cap(c.Env), format)
 		}
@@ -115,7 +115,7 @@ func TestAppendToASharedSliceCopiesIt(t *testing.T) {
 }
 
 func TestARepeatedMemberDoesNotEditWhatIsShared(t *testing.T) {
-	codec, err := For[*corev1.Pod]()
+	codec, err := For[*corev1.Pod](Options{})
 	require.NoError(t, err)
 	d := codec.NewDecoder()
 	single := []byte(`{"metadata":{"labels":{"a":"b"}},"spec":{"securityContext":{"runAsUser":5}}}`)
@@ -157,7 +157,7 @@ func TestRepeatedProtobufFieldsAreNotShared(t *testing.T) {
 	want = &corev1.Pod{}
 	require.NoError(t, want.Unmarshal([]byte(message)))
 	require.Len(t, want.Labels, 2)
-	codec, err := For[*corev1.Pod]()
+	codec, err := For[*corev1.Pod](Options{})
 	require.NoError(t, err)
 	d := codec.NewDecoder()
 	for range 3 {
@@ -175,7 +175,7 @@ func metadata(object []byte) string { return string(object[2 : 2+object[1]]) }
 
 func TestManagedFieldsAreSkipped(t *testing.T) {
 	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
-		for _, opts := range [][]Option{{SkipManagedFields()}, {SkipManagedFields(), WithoutInterning()}} {
+		for _, opts := range [][]Options{{Options{SkipManagedFields: true}}, {Options{SkipManagedFields: true, WithoutInterning: true}}} {
 			data := samePod(t, format)
 			with, _ := decodeAll[*corev1.Pod](t, format, data)
 			require.Len(t, with.ManagedFields, 2)
@@ -292,7 +292,7 @@ func TestAMeterPausesLongerAndLonger(t *testing.T) {
 }
 
 func TestSharedBytesInMapsHaveNoSpareCapacity(t *testing.T) {
-	a, b := decodeAll[*corev1.Secret](t, wire.JSON, `{"data":{"a":"YWJjZA=="}}`, Intern[map[string][]byte]())
+	a, b := decodeAll[*corev1.Secret](t, wire.JSON, `{"data":{"a":"YWJjZA=="}}`, Options{Also: []reflect.Type{reflect.TypeFor[map[string][]byte]()}})
 	require.Equal(t, mapOf(a.Data), mapOf(b.Data))
 	x, y := append(a.Data["a"], 'x'), append(b.Data["a"], 'y')
 	assert.Equal(t, "abcdx", string(x))
@@ -333,8 +333,8 @@ func allocated(f func()) uint64 {
 // A field that the type does not name is passed over: nothing is made of it, however large it is.
 func TestFieldsThatAreNotNamedCostNoMemory(t *testing.T) {
 	for name, space := range map[string]string{"as servers write it": "", "with a space, by the library": " "} {
-		for sharing, opts := range map[string][]Option{"sharing": nil, "unshared": {WithoutInterning()}, "without managed fields": {SkipManagedFields()}} {
-			codec, err := For[*projection](opts...)
+		for sharing, opts := range map[string][]Options{"sharing": nil, "unshared": {Options{WithoutInterning: true}}, "without managed fields": {Options{SkipManagedFields: true}}} {
+			codec, err := For[*projection](only(opts))
 			require.NoError(t, err)
 			var allocations [2]float64
 			var bytes [2]uint64
@@ -364,7 +364,7 @@ func TestFieldsThatAreNamedCostMemory(t *testing.T) {
 		projection
 		Much any `json:"much"`
 	}
-	codec, err := For[*whole](WithoutInterning())
+	codec, err := For[*whole](Options{WithoutInterning: true})
 	require.NoError(t, err)
 	d, data := codec.NewDecoder(), withMuch(300, "")
 	assert.Greater(t, allocated(func() {
@@ -377,9 +377,9 @@ func TestFieldsThatAreNamedCostMemory(t *testing.T) {
 func TestProjectionOfAPodMakesLittleOfIt(t *testing.T) {
 	data := podBytes(t, wire.JSON, false)[0]
 	measure := func(decode func()) (float64, uint64) { return testing.AllocsPerRun(20, decode), allocated(decode) }
-	wholeCodec, err := For[*corev1.Pod](WithoutInterning())
+	wholeCodec, err := For[*corev1.Pod](Options{WithoutInterning: true})
 	require.NoError(t, err)
-	fewCodec, err := For[*projection](WithoutInterning(), SkipManagedFields())
+	fewCodec, err := For[*projection](Options{WithoutInterning: true, SkipManagedFields: true})
 	require.NoError(t, err)
 	whole, few := wholeCodec.NewDecoder(), fewCodec.NewDecoder()
 	wholeAllocations, wholeBytes := measure(func() { _, _ = whole.Decode(wire.JSON, data) })

@@ -15,8 +15,8 @@ import (
 func TestUnstructuredPodsEqualThoseOfUtiljson(t *testing.T) {
 	for _, unique := range []bool{false, true} {
 		sharing := decoderOf[*unstructured.Unstructured](t)
-		plain := decoderOf[*unstructured.Unstructured](t, WithoutInterning())
-		unmanaged := decoderOf[*unstructured.Unstructured](t, SkipManagedFields())
+		plain := decoderOf[*unstructured.Unstructured](t, Options{WithoutInterning: true})
+		unmanaged := decoderOf[*unstructured.Unstructured](t, Options{SkipManagedFields: true})
 		for i, data := range podBytesOf(t, wire.JSON, makePods(period+shortPeriod, unique)) { // some pause
 			var want map[string]any
 			require.NoError(t, utiljson.Unmarshal(data, &want))
@@ -43,7 +43,7 @@ func TestUnstructuredSkipsOnlyManagedFieldsOfTheObject(t *testing.T) {
 		"managedFields": list(1), "metadata": map[string]any{"name": "a"},
 		"spec": map[string]any{"managedFields": list(3), "template": map[string]any{"metadata": map[string]any{"managedFields": list(4)}}},
 	}
-	d := decoderOf[*unstructured.Unstructured](t, SkipManagedFields())
+	d := decoderOf[*unstructured.Unstructured](t, Options{SkipManagedFields: true})
 	for _, space := range []string{"", " "} {
 		for range 3 {
 			got, err := decodes(t, d, wire.JSON, fmt.Appendf(nil, template, space))
@@ -64,7 +64,7 @@ func TestEqualObjectsInsideOfAnyAreShared(t *testing.T) {
 	assert.Equal(t, mapOf(labels(a)), mapOf(labels(b)))
 	assert.Same(t, list(a), list(b))
 
-	a, b = decodeAll[*unstructured.Unstructured](t, wire.JSON, text, WithoutInterning())
+	a, b = decodeAll[*unstructured.Unstructured](t, wire.JSON, text, Options{WithoutInterning: true})
 	assert.NotEqual(t, mapOf(labels(a)), mapOf(labels(b)))
 	assert.NotSame(t, list(a), list(b))
 	a.Object["spec"].(map[string]any)["empty"].(map[string]any)["edited"] = true
@@ -83,7 +83,7 @@ func TestUnstructuredNeedsNoKind(t *testing.T) {
 // A value in the spec may have the same bytes as the metadata of an object.
 func TestUnstructuredSkipsManagedFieldsWhateverWasShared(t *testing.T) {
 	const metadata = `{"managedFields":[1],"name":"a"}`
-	d := decoderOf[*unstructured.Unstructured](t, SkipManagedFields())
+	d := decoderOf[*unstructured.Unstructured](t, Options{SkipManagedFields: true})
 	whole := map[string]any{"managedFields": []any{int64(1)}, "name": "a"}
 	skipped := map[string]any{"name": "a"}
 	for range 3 {

@@ -26,7 +26,7 @@ func processors(t *testing.T, n int) {
 
 // readerOf returns a reader that accepts every kind and namespace.
 func readerOf[T Object](t *testing.T) *Reader[T] {
-	codec, err := decode.For[T]()
+	codec, err := decode.For[T](decode.Options{})
 	require.NoError(t, err)
 	return &Reader[T]{
 		Resource: "things/v1", Type: "T",

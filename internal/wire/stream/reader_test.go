@@ -122,7 +122,7 @@ func TestDecodeErrorOfTheOlderLibraryQuotesNoValue(t *testing.T) {
 
 	r, strict := readerOf[*open](t), readerOf[*open](t)
 	strict.Unknown = func(*answer.DecodeError) {}
-	codec, err := decode.For[*open](decode.ReportUnknown(func(error) {}))
+	codec, err := decode.For[*open](decode.Options{ReportUnknown: func(error) {}})
 	require.NoError(t, err)
 	strict.NewDecoder = func(func(error)) *decode.Decoder[*open] { return codec.NewDecoder() }
 	for member, value := range map[string]string{"code": `"s3"`, "flag": `"s3"`, "number": `"s3"`, "opened": `"s3"`, "lock": `"s3"`} {
