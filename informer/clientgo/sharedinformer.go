@@ -97,7 +97,7 @@ func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *ho
 // mayShareParts reports whether objects of a client may share parts. A wrapper of a Resource that hides its
 // methods still has its list.
 func mayShareParts[T reflector.Object, L any](of reflector.Client[T, L]) bool {
-	if _, says := of.(stream.Sharing); says {
+	if _, says := of.(interface{ SharesParts() bool }); says {
 		return stream.SharesParts(of)
 	}
 	return reflect.TypeFor[L]() == reflect.TypeFor[*client.ResourceList[T]]()
