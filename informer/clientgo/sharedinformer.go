@@ -78,8 +78,10 @@ func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *ho
 	o := newOptions(opts)
 	// The last error handler takes effect.
 	own := append(slices.Clone(o.informer), informer.WithReflector(reflector.WithErrorHandler(h.failed)))
+	var seeded *sync.Map
 	if detectMutations {
-		own = append([]informer.Option{informer.WithMutationGuard(guard.Report(crash))}, own...)
+		seeded = new(sync.Map)
+		own = append([]informer.Option{informer.WithMutationGuard(guard.Report(func(err error) { crash(err, seeded) }))}, own...)
 	}
 	h.copies = !o.shallow && mayShareParts(client)
 	var objects *store.Cache[T]
@@ -87,7 +89,7 @@ func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *ho
 		objects = target.Cache
 		return feed.New(reflector.New(client, decorate.Transform(target.Into, objectKey[T], h.transformed), target.Reflector...))
 	}, own...), o)
-	s.hooks, h.name, s.indexer.cache = h, s.informer.Name(), objects
+	s.hooks, h.name, s.indexer.cache, s.indexer.seeded = h, s.informer.Name(), objects, seeded
 	s.isDouble = func() bool {
 		return !stream.CanStream(client) || errors.Is(s.informer.State().WatchListErr, stream.ErrDouble)
 	}
@@ -107,10 +109,15 @@ func mayShareParts[T reflector.Object, L any](of reflector.Client[T, L]) bool {
 var detectMutations, _ = strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR"))
 
 // crash ends the process, as client-go's mutation detector does. The informer would survive a panic of this
-// goroutine, which may be that of a handler.
-func crash(err error) {
-	if _, ok := err.(*guard.MutationError); !ok {
+// goroutine, which may be that of a handler. Code that writes to the cache before the start owns what it
+// writes: client-go's detector does not get it.
+func crash(err error, seeded *sync.Map) {
+	mutated, ok := err.(*guard.MutationError)
+	if !ok {
 		utilruntime.HandleError(err) // an object has no JSON, which the guard compares
+		return
+	}
+	if _, ok := seeded.Load(mutated.Key); ok {
 		return
 	}
 	go panic(err)
