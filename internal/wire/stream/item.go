@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"slices"
+
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,15 +119,25 @@ func passOver[T Object](items *[]Item[T], change store.ChangeType, version strin
 	*items = append(*items, Item[T]{Kind: Outside, Count: 1, Version: version, Write: store.Write[T]{Type: change}})
 }
 
-// keep appends an item for an object that the caller holds. Consecutive objects become one item.
-func keep[T Object](items *[]Item[T], frame *wire.Frame) {
-	if n := len(*items); n == 0 || (*items)[n-1].Kind != Unchanged {
-		const usual = 16 // about as many objects arrive together
-		*items = append(*items, Item[T]{Kind: Unchanged, Keys: make([]store.Key, 0, usual), Write: store.Write[T]{Type: store.Addition}})
+// keep appends an item for the objects at the beginning of frames that the caller holds, and returns their
+// number. It adds them to the item before, if that is one of such objects, too.
+func keep[T Object](items *[]Item[T], frames []wire.Frame) (n int) {
+	for n < len(frames) && frames[n].Held.Name != "" {
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	if last := len(*items) - 1; last < 0 || (*items)[last].Kind != Unchanged {
+		*items = append(*items, Item[T]{Kind: Unchanged, Write: store.Write[T]{Type: store.Addition}})
 	}
 	last := &(*items)[len(*items)-1]
-	last.Keys = append(last.Keys, store.Key{Namespace: frame.Held.Namespace, Name: frame.Held.Name})
-	last.Version = frame.Held.ResourceVersion
+	last.Keys = slices.Grow(last.Keys, n)
+	for i := range frames[:n] {
+		last.Keys = append(last.Keys, store.Key{Namespace: frames[i].Held.Namespace, Name: frames[i].Held.Name})
+	}
+	last.Version = frames[n-1].Held.ResourceVersion
+	return n
 }
 
 // keepWhole keeps all objects of a batch, if the caller holds all of them, and releases the batch.
@@ -135,9 +147,7 @@ func keepWhole[T Object](items *[]Item[T], batch *wire.Batch) bool {
 			return false
 		}
 	}
-	for i := range batch.Frames {
-		keep(items, &batch.Frames[i])
-	}
+	keep(items, batch.Frames)
 	batch.Release()
 	return true
 }

@@ -64,7 +64,11 @@ func (r *Reader[T]) List(from *Response, w Wants[T]) (wire.ListMeta, error) {
 func (l *list[T]) read() error {
 	l.of.Pool.keep(runtime.GOMAXPROCS(0))
 	decoding := newPipeline(l.of, 1, func(d *decoder[T], items *[]Item[T], batch *wire.Batch) {
-		for i := range batch.Frames {
+		for i := 0; i < len(batch.Frames); i++ {
+			if n := keep(items, batch.Frames[i:]); n > 0 {
+				i += n - 1
+				continue
+			}
 			l.item(d, items, &batch.Frames[i])
 		}
 	})
@@ -120,10 +124,6 @@ func (l *list[T]) give(kind metav1.TypeMeta) {
 
 // item appends an item of the list.
 func (l *list[T]) item(d *decoder[T], items *[]Item[T], frame *wire.Frame) {
-	if frame.Held.Name != "" {
-		keep(items, frame)
-		return
-	}
 	data := frame.Object
 	if _, yes := l.wants.Shards.excludes(l.format, data); yes {
 		passOver(items, store.Addition, "")

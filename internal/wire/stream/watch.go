@@ -42,8 +42,8 @@ const (
 	// batch itself. It has caught up, and waking a helper would cost more.
 	caughtUp = 20 * time.Microsecond
 	little   = partSize / 4
-	// About mostHeld objects that the caller holds become one item. Fewer do after longestWait, so that the
-	// reflector notices progress of a slow server.
+	// About mostHeld objects that the caller holds become one item. Fewer do if longestWait is over when
+	// the next batch comes, so that the reflector notices progress of a slow server.
 	mostHeld    = 512
 	longestWait = 100 * time.Millisecond
 )
@@ -158,7 +158,7 @@ func (s *Watch[T]) read(ctx context.Context, initial bool) error {
 func (s *Watch[T]) ask(d *decoder[T], format wire.Format, batch *wire.Batch) (more bool) {
 	for i := range batch.Frames {
 		frame := &batch.Frames[i]
-		over := s.wants.Holds != nil && !frame.Single() // it may hide the bookmark
+		over := !frame.Single() // it may hide the bookmark
 		if frame.Type == string(watch.Bookmark) {
 			_, closing, err := readBookmark(format, frame)
 			over = closing || err != nil
@@ -186,12 +186,12 @@ func (s *Watch[T]) send(ctx context.Context, p *part[T]) bool {
 
 // decode appends the items of a batch.
 func (s *Watch[T]) decode(d *decoder[T], items *[]Item[T], format wire.Format, batch *wire.Batch) {
-	for i := range batch.Frames {
-		frame := &batch.Frames[i]
-		if frame.Held.Name != "" {
-			keep(items, frame)
+	for i := 0; i < len(batch.Frames); i++ {
+		if n := keep(items, batch.Frames[i:]); n > 0 {
+			i += n - 1
 			continue
 		}
+		frame := &batch.Frames[i]
 		if s.wants.Shards != nil && s.passBy(d, items, format, frame) {
 			continue
 		}
