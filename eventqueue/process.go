@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -191,7 +192,7 @@ func (q *Queue[T]) resourceVersion() string {
 	if q.each == gaveUpEvent {
 		first = int(q.acknowledged) - 1 // the event that Each failed on
 	}
-	return store.VersionOf(q.events[first].Object).ResourceVersion
+	return versions.Of(q.events[first].Object)
 }
 
 // interrupted reports whether a handler failed because its context ended, or because the collection

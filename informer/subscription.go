@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/failure"
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 )
@@ -281,7 +282,7 @@ func WithObserver(observer Observer) CommonOption {
 func (s *Subscription[T]) observed(ctx context.Context, event eventqueue.Event[T]) (err error) {
 	call := Handling{
 		Informer: s.informer.name, Subscription: s.name,
-		Key: event.Key, Type: event.Type, Origin: event.Origin, ResourceVersion: store.VersionOf(event.Object).ResourceVersion,
+		Key: event.Key, Type: event.Type, Origin: event.Origin, ResourceVersion: versions.Of(event.Object),
 	}
 	err = eventqueue.ErrAbandoned
 	for _, one := range s.observers {

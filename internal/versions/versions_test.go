@@ -6,6 +6,16 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+type versioned string
+
+func (v versioned) GetResourceVersion() string { return string(v) }
+
+func TestOf(t *testing.T) {
+	assert.Equal(t, "7", Of(versioned("7")), "it needs no UID")
+	assert.Empty(t, Of("7"))
+	assert.Empty(t, Of(nil))
+}
+
 func TestLater(t *testing.T) {
 	for _, test := range []struct {
 		version, than string
