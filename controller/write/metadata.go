@@ -68,8 +68,16 @@ func AddFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held 
 	}
 	want := Copy(held)
 	want.SetFinalizers(append(want.GetFinalizers(), finalizer))
-	return Patch(ctx, client, held, want)
+	current, err := Patch(ctx, client, held, want)
+	if err == nil && (stream.IsNil(current) || !slices.Contains(current.GetFinalizers(), finalizer)) {
+		err = failed("add finalizer "+finalizer+" to", held, errNotAdded)
+	}
+	return current, err
 }
+
+// errNotAdded means that the JSON of the type has no finalizers, or that a webhook has removed this one. An
+// effect that the finalizer is for must not begin.
+var errNotAdded = errors.New("the object does not have it after the write")
 
 // RemoveFinalizer removes a finalizer from the held object, if it has it. If it was the last one of
 // an object that is being deleted, the server then deletes the object. It is no error if the object

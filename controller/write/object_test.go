@@ -124,6 +124,28 @@ func TestObjectIsAliveOnceItHasTheFinalizer(t *testing.T) {
 	})
 }
 
+// withoutFinalizers removes the finalizers of an answer, as a webhook removes those of the object.
+type withoutFinalizers struct{ Patcher[*corev1.ConfigMap] }
+
+func (p withoutFinalizers) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*corev1.ConfigMap, error) {
+	object, err := p.Patcher.Patch(ctx, name, kind, data, opts, subresources...)
+	if err == nil {
+		object.Finalizers = nil
+	}
+	return object, err
+}
+
+func TestAliveOnlyWithTheFinalizer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.configMap(func(*corev1.ConfigMap) {})
+		never := func(context.Context, *corev1.ConfigMap) error { return errors.New("called") }
+		_, alive, err := Finalize(t.Context(), Patcher[*corev1.ConfigMap](withoutFinalizers{w.configMaps}), w.get(), finalizer, never)
+		require.ErrorIs(t, err, errNotAdded)
+		assert.False(t, alive)
+	})
+}
+
 func TestFinalizerGoesAfterTheCleanup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
