@@ -148,7 +148,8 @@ type Objects[T reflector.Object] struct {
 	Client *client.Resource[T]
 }
 
-// For returns the informer of a selection, as [Informer] does, and a client of the same resource.
+// For returns the informer of a selection, as [Informer] does, and a client of the same resource. All calls
+// share the result: do not assign to its fields.
 func For[T reflector.Object](m *Manager, from Selection) (*Objects[T], error) {
 	if from.Resource.Empty() && from.Kind.Empty() {
 		// So calls with and without the kind return the same informer.

@@ -74,12 +74,20 @@ var _ informer.Runnable = (*Manager)(nil)
 // program does not call [Informer]. Nothing starts before Run.
 func New(config *rest.Config, opts ...Option) *Manager {
 	m := &Manager{options: newOptions(opts), config: config, runs: map[placement]*run{}}
-	m.restMapper = sync.OnceValues(func() (meta.RESTMapper, error) {
-		if m.mapper != nil {
-			return m.mapper, nil
+	var making sync.Mutex
+	own := m.mapper // guarded by making; nil until it is needed
+	m.restMapper = func() (meta.RESTMapper, error) {
+		making.Lock()
+		defer making.Unlock()
+		if own != nil {
+			return own, nil
 		}
-		return mapper.InMemory(config)
-	})
+		made, err := mapper.InMemory(config)
+		if err == nil {
+			own = made
+		}
+		return own, err
+	}
 	if m.klog {
 		RouteKlog(m.logger)
 	}
