@@ -100,7 +100,7 @@
 //   - reflector-R11: With [WithShard] the store receives exactly the objects of the reflector's
 //     shards. This holds whether the server supports shard selectors, ignores them, refuses them,
 //     or changes its behaviour, and after a resume without a list. A [client.Resource] drops
-//     objects of other shards before it decodes them; their resource versions still count. If a
+//     most objects of other shards before it decodes them; their resource versions still count. If a
 //     server reports a selection but sends objects of other shards, the reflector asks it for
 //     everything: [ErrShardMismatch]. A watch-list carries no such report, so there the reflector
 //     cannot detect this.

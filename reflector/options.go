@@ -88,8 +88,8 @@ func WithPageSize(objects int) Option {
 // watch that begins with all objects (KEP-3157). Watch-lists are the default, because they cost the
 // server and this program less memory.
 //
-// The reflector detects servers, clients and most test doubles without watch-lists (reflector-R7), and
-// client-go's feature gate WatchListClient turns them off, too. A double that is not recognized costs half a
+// The reflector detects servers without watch-lists (reflector-R7), and clients and most test doubles
+// without them; client-go's feature gate WatchListClient turns them off, too. A double that is not recognized costs half a
 // minute, unless it has the method IsWatchListSemanticsUnSupported.
 func WithoutWatchList() Option {
 	return optionFunc(func(o *options) { o.watchList = false })

@@ -191,7 +191,7 @@ func (v *View[T]) Follow(follower Follower[T]) (stop func()) {
 	defer c.writer.Unlock()
 	r := &registration[T]{follower: follower}
 	follower.Start(c.Snapshot())
-	c.followers, c.unseen = append(c.followers, r), nil // it knows all of them
+	c.followers, c.unseen = append(c.followers, r), nil // it knows all of them; the earlier followers may hear of a deletion too much
 	return func() {
 		c.writer.Lock()
 		defer c.writer.Unlock()

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Store is the write side of a [Cache], of an event-queue collection, of a decorator, or of your
+// Store is the write side of a [Cache], of an event-queue collection, of a Transform of package decorate, or of your
 // own implementation. A reflector fills it.
 //
 // A reflector calls it from one goroutine at a time, in the order in which the API server reported

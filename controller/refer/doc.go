@@ -28,7 +28,8 @@
 //
 // Get and List return an error as long as the cache does not show what the server has: its first list is not
 // complete, the fleet has ended, or the kind is not served ([reflector.ErrNotServed], mostly a
-// [*fleet.NotServedError] with the reason). They wait for nothing. The key is reconciled again as soon as that changes, so the function may also say so in a status and return nil, which spares the back-off and a
+// [*fleet.NotServedError] with the reason). They wait for nothing. The key is reconciled again as soon
+// as that changes, so the function may also say so in a status and return nil, which spares the back-off and a
 // line of log.
 //
 // # Guarantees

@@ -333,8 +333,7 @@ func (f optionFunc) apply(o *options) { f(o) }
 // WithTimes sets how long a silent member keeps its shards, how long a member works without a
 // renewal, and the time between two renewals. The lease must be whole seconds, at most
 // [MaxLeaseDuration]. The time between deadline and lease is at least a fifth of the lease. It
-// allows the work to end, and clocks to differ. The defaults are 15, 10
-// and 2 seconds.
+// allows the work to end, and clocks to differ. The defaults are 15, 10 and 2 seconds.
 func WithTimes(lease, deadline, period time.Duration) Option {
 	return optionFunc(func(o *options) { o.lease, o.deadline, o.period = lease, deadline, period })
 }

@@ -158,7 +158,7 @@ func (t *transform[T, S]) call(object T) (result S, err error) {
 	return result, err
 }
 
-// hasObject reports whether a write has an object for the function of a decorator.
+// hasObject reports whether a write has an object for the function of a Transform.
 func hasObject[T any](w *store.Write[T]) bool {
 	return w.Err == nil && (w.Type == store.Addition || w.Type == store.Modification || w.Type == store.Deletion && w.FinalStateKnown)
 }
