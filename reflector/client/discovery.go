@@ -413,8 +413,41 @@ type learned struct {
 	// scope is the stream.Scope that a client without a finder has asked for.
 	scope atomic.Int32
 
-	mu    sync.Mutex // protects asked
+	mu    sync.Mutex // protects the fields below it
 	asked time.Time  // when discovery was last asked for the kind of the resource
+	// refused is the answer to the last question about the scope until then: a 403, or nil if discovery did
+	// not list the resource.
+	refused error
+	until   time.Time
+}
+
+// learnScope asks discovery for the scope. An answer that says none is not asked for again at once, because
+// each key without an object may ask.
+func (l *learned) learnScope(ask func() (metav1.APIResource, error)) error {
+	l.mu.Lock()
+	refused, until := l.refused, l.until
+	l.mu.Unlock()
+	if time.Now().Before(until) {
+		return refused
+	}
+	answer, err := ask()
+	switch {
+	case apierrors.IsForbidden(err):
+		l.refuse(err, resetInterval)
+	case err == nil && answer.Kind == "":
+		l.refuse(nil, lookupInterval) // the kind may be defined at any time
+	case err == nil && answer.Namespaced:
+		l.scope.Store(int32(stream.Namespaced))
+	case err == nil:
+		l.scope.Store(int32(stream.ClusterScoped))
+	}
+	return err
+}
+
+func (l *learned) refuse(err error, rest time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused, l.until = err, time.Now().Add(rest)
 }
 
 // rested reports whether discovery may be asked for the kind, and records that it is.

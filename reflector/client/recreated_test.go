@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -423,4 +424,35 @@ func TestDenialByAWebhookIsNoMissingResource(t *testing.T) {
 			fault.Remove()
 		}
 	})
+}
+
+// Each key without an object asks.
+func TestScopeThatDiscoveryDoesNotSayIsAskedForSeldom(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code int
+		body string
+		most int
+	}{
+		"forbidden": {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, 2},
+		"missing":   {200, `{"kind":"APIResourceList","groupVersion":"example.com/v1","resources":[]}`, 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				requests := 0
+				config := &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+					requests++
+					return reply(r, tc.code, tc.body), nil
+				})}
+				all, err := client.ForResource[*Bucket](config, buckets, "")
+				require.NoError(t, err)
+				of := all.Source().(interface{ LearnScope(context.Context) error })
+				for range 101 {
+					err := of.LearnScope(t.Context())
+					require.Equal(t, tc.code == 403, apierrors.IsForbidden(err), "%v", err)
+					<-time.After(100 * time.Millisecond)
+				}
+				assert.Equal(t, tc.most, requests)
+			})
+		})
+	}
 }

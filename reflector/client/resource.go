@@ -212,16 +212,9 @@ func (s resourceSource[T]) LearnScope(ctx context.Context) error {
 		_, err := s.plural(ctx, "", false, resetInterval)
 		return err
 	}
-	found, err := (&listed{rest: s.rest}).resource(ctx, s.expected.version.WithResource(s.resource))
-	if err != nil || found.Kind == "" {
-		return err
-	}
-	scope := stream.ClusterScoped
-	if found.Namespaced {
-		scope = stream.Namespaced
-	}
-	s.expected.learned.scope.Store(int32(scope))
-	return nil
+	return s.expected.learned.learnScope(func() (metav1.APIResource, error) {
+		return (&listed{rest: s.rest}).resource(ctx, s.expected.version.WithResource(s.resource))
+	})
 }
 
 // scope returns what discovery said. It says nothing before the first request.
