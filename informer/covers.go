@@ -163,18 +163,21 @@ func (i *Informer[T]) ClusterScoped() bool {
 	return len(sources) > 0
 }
 
-// LearnScope asks discovery whether the objects have namespaces, unless that is known: see
-// [reflector.KubernetesResourceReflector.LearnScope].
-func (i *Informer[T]) LearnScope(ctx context.Context) error {
+// LearnScope asks discovery whether the objects have namespaces, unless that is known, and reports whether
+// they are known to have none: see [reflector.KubernetesResourceReflector.LearnScope]. It asks only the
+// client whose scope has the key, because another cluster may not answer.
+func (i *Informer[T]) LearnScope(ctx context.Context, key store.Key) (clusterScoped bool, err error) {
+	s := i.sourceOf(key)
+	if s == nil {
+		return false, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	var errs []error
-	for _, s := range i.feed.Sources() {
-		if of, ok := s.Feed.(interface{ LearnScope(context.Context) error }); ok {
-			errs = append(errs, of.LearnScope(ctx))
-		}
+	if of, ok := s.Feed.(interface{ LearnScope(context.Context) error }); ok {
+		err = of.LearnScope(ctx)
 	}
-	return errors.Join(errs...)
+	of, ok := s.Feed.(interface{ ClusterScoped() bool })
+	return ok && of.ClusterScoped(), err
 }
 
 // maxCatchingUp bounds the requests of one CatchUp that run at the same time.

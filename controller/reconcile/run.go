@@ -407,9 +407,12 @@ func (r *run) placed(ctx context.Context, key store.Key) (store.Key, error) {
 	if key.Namespace == "" || r.scope.Load() != unknownScope {
 		return key, nil
 	}
-	err := r.sources[0].of().LearnScope(ctx)
+	clusterScoped, err := r.sources[0].of().LearnScope(ctx, key)
 	if err != nil && !apierrors.IsForbidden(err) && !errors.Is(err, reflector.ErrNotServed) {
 		return key, err
+	}
+	if clusterScoped && r.scope.Load() == unknownScope { // other scopes may not know
+		key.Namespace = ""
 	}
 	return r.inScope(key), nil
 }

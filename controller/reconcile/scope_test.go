@@ -3,19 +3,23 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/scoped"
 	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 )
 
 // Secrets, which have namespaces, belong to Nodes, which have none.
@@ -66,4 +70,45 @@ func TestKeysOfPrimaryObjectsWithoutNamespaces(t *testing.T) {
 			})
 		}
 	}
+}
+
+// away is a transport that gets no answer of discovery.
+type away struct{ http.RoundTripper }
+
+func (a away) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path != "/api/v1" {
+		return a.RoundTripper.RoundTrip(r)
+	}
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func TestKeyOfAClusterNeedsNoAnswerOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		config := reflectortest.Start(t).Config()
+		config.Wrap(func(to http.RoundTripper) http.RoundTripper { return away{to} })
+		other, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		nodes, secrets := scoped.New(store.ObjectKey[*corev1.Node]), scoped.New(store.ObjectKey[*corev1.Secret])
+		require.NoError(t, scoped.Add(nodes, store.Scope{Cluster: "west"}, w.client.CoreV1().Nodes()))
+		require.NoError(t, scoped.Add(nodes, store.Scope{Cluster: "east"}, other.CoreV1().Nodes()))
+		require.NoError(t, scoped.Add(secrets, store.Scope{Cluster: "west"}, w.client.CoreV1().Secrets("")))
+		w.secrets = secrets.Informer()
+		child := secret("s", "owner")
+		child.OwnerReferences[0].Kind = "Node"
+		w.create(child)
+		stopNodes := runMember(t, nodes.Informer())
+		synctest.Wait()
+		var got list
+		began := time.Now()
+		stop := w.run(New("test", nodes.Informer(), func(_ context.Context, key store.Key, n *corev1.Node) (Result, error) {
+			got.add(fmt.Sprint(key, " ", n != nil, " ", time.Since(began)))
+			return Result{}, nil
+		}, Owns(w.secrets, schema.GroupKind{Kind: "Node"}), WithCatchUpTimeout(0)))
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{fmt.Sprint(store.Key{Cluster: "west", Name: "owner"}, " false 0s")}, got.take())
+		require.NoError(t, stop())
+		require.NoError(t, stopNodes())
+	})
 }

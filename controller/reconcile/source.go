@@ -47,7 +47,7 @@ type anyInformer interface {
 	Changed(seen reflector.State) <-chan struct{}
 	CatchUp(ctx context.Context, since time.Time) error
 	ClusterScoped() bool
-	LearnScope(ctx context.Context) error
+	LearnScope(ctx context.Context, key store.Key) (clusterScoped bool, err error)
 	Gone(ctx context.Context, key store.Key, deleted ...types.UID) (bool, error)
 	Selects(object metav1.Object) bool
 }
