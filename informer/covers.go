@@ -184,15 +184,21 @@ func (i *Informer[T]) LearnScope(ctx context.Context, key store.Key) (clusterSco
 const maxCatchingUp = 64
 
 // CatchUp waits until the cache has every change that the server had at some time after since, in
-// each scope: see [reflector.KubernetesResourceReflector.CatchUp]. Reconcilers do that before their
+// each scope: see [reflector.KubernetesResourceReflector.CatchUp]. With keys, it waits only for the
+// scopes that have one of them. Reconcilers do that before their
 // first call. Other code that works only while it leads calls it with the time at which its term
 // began, before an effect that cannot be undone. With time.Now, CatchUp always asks the server.
 //
 // CatchUp returns an error if ctx ends earlier, also because there is no first list yet: give ctx a
 // deadline. It ignores scopes of package scoped that are dropped meanwhile or not synced yet, and caches
 // that no reflector of this library fills: for these it returns nil without a proof.
-func (i *Informer[T]) CatchUp(ctx context.Context, since time.Time) error {
+func (i *Informer[T]) CatchUp(ctx context.Context, since time.Time, of ...store.Key) error {
 	sources := i.feed.Sources()
+	if len(of) > 0 {
+		sources = slices.DeleteFunc(slices.Clone(sources), func(s *feed.Source) bool {
+			return s.Gone != nil && !slices.ContainsFunc(of, s.Scope.Contains)
+		})
+	}
 	errs := make([]error, len(sources))
 	var running sync.WaitGroup
 	free := make(chan struct{}, maxCatchingUp)

@@ -45,7 +45,7 @@ type anyInformer interface {
 	Synced() <-chan struct{}
 	State() reflector.State
 	Changed(seen reflector.State) <-chan struct{}
-	CatchUp(ctx context.Context, since time.Time) error
+	CatchUp(ctx context.Context, since time.Time, of ...store.Key) error
 	ClusterScoped() bool
 	LearnScope(ctx context.Context, key store.Key) (clusterScoped bool, err error)
 	Gone(ctx context.Context, key store.Key, deleted ...types.UID) (bool, error)

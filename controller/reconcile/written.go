@@ -178,7 +178,8 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 				return store.VersionOf(held).UID != what.version.UID || held.GetDeletionTimestamp() != nil
 			})
 			if _, rejects := progressIn(cache, key); err != nil && !rejects {
-				return &undeleted{fmt.Errorf("cache still holds %s without a deletion timestamp: %w", key, err), w.informer.CatchUp}
+				catchUp := func(ctx context.Context) error { return w.informer.CatchUp(ctx, time.Now(), key) }
+				return &undeleted{fmt.Errorf("cache still holds %s without a deletion timestamp: %w", key, err), catchUp}
 			}
 			return err
 		}
@@ -202,7 +203,7 @@ var errBehind = errors.New("cache lacks the write")
 // is behind, or the server has lost the deletion.
 type undeleted struct {
 	error
-	catchUp func(ctx context.Context, since time.Time) error
+	catchUp func(context.Context) error // with the server, of the part that contains the key
 }
 
 func (u *undeleted) Unwrap() error { return u.error }
@@ -299,7 +300,7 @@ func (r *run) holdLocked(key store.Key, s *state, unseen []wait, repeat bool) {
 // some watches of ten minutes. If neither comes in an hour, the version may be one of another cluster.
 const maxBehind = time.Hour
 
-const waitsOn = "key waits on, because a cache certainly lacks the write: does the state of its informer show why?"
+const waitsOn = "key waits on, because a cache lacks the write, or cannot be compared with the server: does the state of its informer show why?"
 
 // wait waits until the caches show the writes, and then ends the hold. An error ends the wait as
 // well.
@@ -309,14 +310,17 @@ func (r *run) wait(key store.Key, h *hold, repeat bool) {
 	for unseen := h.unseen; len(unseen) > 0; {
 		ctx, cancel := context.WithDeadline(r.filled, began.Add(limit))
 		err := unseen[0](ctx)
-		late := ctx.Err() != nil
+		late, behind := ctx.Err() != nil && limit < maxBehind, false
 		cancel()
+		if err != nil && late && r.filled.Err() == nil {
+			behind, err = r.behind(unseen[0], err)
+		}
 		log := r.logger.With(zap.String("reconciler", r.name), zap.Stringer("key", key), zap.Error(err))
 		switch {
 		case err == nil:
 		case r.filled.Err() != nil:
 			return // the next Run waits: see leftUnseen
-		case late && limit < maxBehind && (provesBehind(err) || r.notCaughtUp(err)):
+		case behind:
 			log.Warn(waitsOn, zap.Duration("waited", limit), zap.Duration("atMost", maxBehind))
 			limit = min(max(2*limit, time.Minute), maxBehind)
 			continue
@@ -337,15 +341,23 @@ func (r *run) wait(key store.Key, h *hold, repeat bool) {
 	r.tidyLocked(key, s)
 }
 
-// notCaughtUp reports whether a cache shows no deletion because it is behind the server.
-func (r *run) notCaughtUp(err error) bool {
+// behind reports whether a cache may still come to show what a wait that ended late waits for. It returns the
+// error of the wait with the reason, or nil if the cache shows it by now.
+func (r *run) behind(late wait, err error) (bool, error) {
 	u, ok := errors.AsType[*undeleted](err)
 	if !ok {
-		return false
+		return provesBehind(err), err
 	}
 	ctx, cancel := context.WithTimeout(r.filled, catchUpTimeout)
 	defer cancel()
-	return u.catchUp(ctx, time.Now()) != nil
+	failed := u.catchUp(ctx)
+	if len(stillUnseen([]wait{late})) == 0 {
+		return false, nil
+	}
+	if failed != nil {
+		err = fmt.Errorf("%w; %w", err, failed)
+	}
+	return failed != nil, err
 }
 
 // provesBehind reports whether the error of a wait proves that the cache lacks the write: it was at

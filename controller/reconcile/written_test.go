@@ -504,3 +504,85 @@ func TestObjectThatTheCacheRejectedDoesNotProveThatItIsBehind(t *testing.T) {
 	}
 	assert.False(t, provesBehind(context.DeadlineExceeded))
 }
+
+// deletionWait returns a run, its log, and a function that waits for a deletion until shown is true. After that
+// wait, over is closed.
+func deletionWait(t *testing.T, shown *atomic.Bool, catchUp func(r *run) error) (r *run, logs *observer.ObservedLogs, over chan struct{}) {
+	core, logs := observer.New(zap.WarnLevel)
+	o := newOptions([]Option{WithLogger(zap.New(core))})
+	r = newRun(t.Context(), &o, "test", nil, nil)
+	key := store.Key{Name: "a"}
+	r.resume(map[store.Key][]wait{key: {func(ctx context.Context) error {
+		if shown.Load() {
+			return nil
+		}
+		<-ctx.Done()
+		return &undeleted{ctx.Err(), func(context.Context) error { return catchUp(r) }}
+	}}})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r, logs, r.states[key].hold.over
+}
+
+func TestDeletionThatTheCacheShowsWhenItHasCaughtUpIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown atomic.Bool
+		r, logs, over := deletionWait(t, &shown, func(*run) error { shown.Store(true); return nil })
+		<-over
+		assert.Zero(t, logs.Len(), "%v", logs.All())
+		assert.Zero(t, r.keys.Len(), "no further call is needed")
+		r.close()
+	})
+}
+
+func TestKeyThatWaitsOnNamesWhyTheCacheCannotBeCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown atomic.Bool
+		r, logs, over := deletionWait(t, &shown, func(*run) error { return assert.AnError })
+		<-time.After(time.Minute - time.Second)
+		shown.Store(true)
+		<-over
+		lines := logs.FilterMessageSnippet("key waits on").All()
+		require.Len(t, lines, 1)
+		assert.Contains(t, lines[0].ContextMap()["error"], assert.AnError.Error())
+		r.close()
+	})
+}
+
+func TestKeyThatWaitsAtTheEndLogsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown atomic.Bool
+		r, logs, over := deletionWait(t, &shown, func(r *run) error { r.end(); return assert.AnError })
+		<-over
+		assert.Zero(t, logs.Len(), "%v", logs.All())
+		r.close()
+	})
+}
+
+// The server lost the deletion. Another scope of the informer, which has nothing to do with it, does not answer.
+func TestKeyWaitsForTheScopeOfItsDeletionOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t)
+		scopes := scoped.New(store.ObjectKey[*corev1.Secret])
+		for _, namespace := range []string{"ns", "other"} {
+			require.NoError(t, scoped.Add(scopes, store.Scope{Namespace: namespace}, h.client.CoreV1().Secrets(namespace)))
+		}
+		h.secrets = scopes.Informer()
+		h.ofSecrets = Owns(h.secrets, schema.GroupKind{Kind: "ConfigMap"})
+		s := secret("s", "a")
+		h.create(configMap("a"), s)
+		h.reconcile = func(ctx context.Context, name string) error {
+			if len(h.calls.peek()) == 1 {
+				RecordDelete(ctx, s)
+			}
+			return nil
+		}
+		stop := h.start()
+		synctest.Wait()
+		away := h.server.Inject(reflectortest.Answer(503).On("list", "secrets").In("other"))
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"a", "a"}, h.calls.peek())
+		away.Remove()
+		require.NoError(t, stop())
+	})
+}

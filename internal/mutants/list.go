@@ -142,8 +142,8 @@ var mutants = []mutant{{
 }, {
 	name:  "reconcile: a key does not wait on for a cache that is behind",
 	file:  "controller/reconcile/written.go",
-	text:  "case late && limit < maxBehind && (provesBehind(err) || r.notCaughtUp(err)):",
-	with:  "case false && late && limit < maxBehind && provesBehind(err):",
+	text:  "case behind:",
+	with:  "case false && behind:",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a scope without a list does not count as behind",
@@ -154,8 +154,8 @@ var mutants = []mutant{{
 }, {
 	name:  "reconcile: a cache that shows no deletion is not asked whether it is current",
 	file:  "controller/reconcile/written.go",
-	text:  "(provesBehind(err) || r.notCaughtUp(err))",
-	with:  "provesBehind(err)",
+	text:  "if !ok {\n\t\treturn provesBehind(err), err",
+	with:  "if true || !ok {\n\t\treturn provesBehind(err), err",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "client: a lookup trusts discovery as long as a write does",
