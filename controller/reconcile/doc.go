@@ -41,10 +41,10 @@
 //     reconciled when it ends. So a function may write its error into the status of its object. An
 //     error of [eventqueue.Permanent] is not retried. Other keys are not delayed.
 //   - reconcile-R4: If a call has reported a write with [RecordWrite] or [RecordDelete], the
-//     reconciler does not reconcile the key on a cache without that write. It waits for the cache
-//     for an hour if the cache certainly lacks the write, and otherwise at most as long as
-//     [WithReadYourWritesTimeout] says. Then it reconciles the key on the cache as it is. This also
-//     holds for the next Run of the same reconciler.
+//     reconciler waits until the caches have that write before it reconciles the key again: as long as
+//     [WithReadYourWritesTimeout] says, but up to an hour while a cache is behind. After that it
+//     reconciles the key on the caches as they are, unless the call returned an error of
+//     [eventqueue.Permanent]. This also holds for the next Run of the same reconciler.
 //   - reconcile-R5: Keys with live events, and keys that a [Result] asked for, go before keys with
 //     only initial additions, except for one key in eight. A failed key keeps its
 //     priority.
@@ -80,10 +80,13 @@
 //     after an error of the function; so is a key whose resource the server no longer serves. While
 //     the informer is one of package fleet whose kind is not served, there is no call for an object in
 //     its cache, which may be outdated. A
-//     repeated call for the same deletion does not ask again. Without selectors the watch is proof, and
-//     nothing is asked. The worker that has the key waits for the answer, at most ten seconds. If other
-//     objects trigger keys that the selector leaves out, each of their events costs a GET: drop them
-//     by a predicate.
+//     repeated call for the same deletion does not ask again. Without selectors the watch is proof, and no
+//     GET is sent. But if the key has a namespace, and no object of the primary informer, nor its client, has
+//     shown yet whether the kind has namespaces, the reconciler first asks discovery, also without
+//     selectors. If that is forbidden, or discovery does not list the kind, the key stays as it is; after
+//     another failure the key is retried. The worker that has the key waits at most ten seconds for each of
+//     the two answers. If other objects trigger keys that the selector leaves out, each of their events
+//     costs a GET: drop them by a predicate.
 //
 // None of this holds between two processes: see packages leader and shard. Because of reconcile-R10 a
 // new leader probably knows the last writes of the other process, but not certainly: that process may

@@ -98,9 +98,9 @@ func WithTimeout(d time.Duration) Option {
 // show the write: see [RecordWrite]. The key is then reconciled again, since the write may have been
 // lost, unless the call returned an error of [eventqueue.Permanent]. The default is 30 seconds.
 //
-// The key waits longer, up to an hour, while a cache certainly lacks the write: its resource version is
+// The key waits longer, up to an hour, while a cache is behind: its resource version is
 // below that of the write, it has had no list yet, or it shows no deletion and has not caught up with the
-// server, which the reconciler then asks. A call on that cache might repeat the write: with generateName,
+// server, which the reconciler then asks, or which does not answer that. A call on that cache might repeat the write: with generateName,
 // that makes a second object, and a function that deletes what is too much deletes one more. The logger says
 // why the key waits, after the timeout and then after twice the time.
 //
