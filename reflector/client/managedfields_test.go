@@ -23,7 +23,7 @@ func TestObjectWithInvalidManagedFieldsIsUpdated(t *testing.T) {
 		require.NoError(t, err)
 		held, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}, metav1.CreateOptions{})
 		require.NoError(t, err)
-		invalid := []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: &metav1.FieldsV1{Raw: []byte("{")}}}
+		invalid := []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: metav1.NewFieldsV1("{")}}
 		held.ManagedFields = invalid
 		held.Data = map[string]string{"a": "b"}
 		now, err := maps.Update(t.Context(), held, metav1.UpdateOptions{})

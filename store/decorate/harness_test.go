@@ -81,7 +81,6 @@ func commit[T any](b store.Batch[T], resourceVersion string, writes ...store.Wri
 // recorder is a follower that keeps the commits, and the resulting state.
 type recorder struct {
 	state   map[store.Key]*corev1.Pod
-	all     []store.Change[*corev1.Pod]
 	commits int
 	illegal []string
 }
@@ -102,7 +101,6 @@ func (r *recorder) Start(s *store.Snapshot[*corev1.Pod]) {
 func (r *recorder) Commit(c *store.Commit[*corev1.Pod]) {
 	r.commits++
 	for _, ch := range c.Changes {
-		r.all = append(r.all, ch)
 		held, known := r.state[ch.Key]
 		if known == (ch.Type == store.Addition) || held != ch.Prior {
 			r.illegal = append(r.illegal, fmt.Sprintf("%v of %v: held %v, prior %v", ch.Type, ch.Key, held, ch.Prior))
@@ -113,19 +111,6 @@ func (r *recorder) Commit(c *store.Commit[*corev1.Pod]) {
 			r.state[ch.Key] = ch.Object
 		}
 	}
-}
-
-// changes says in words what the recorder was told.
-func (r *recorder) changes() []string {
-	all := []string{}
-	for _, ch := range r.all {
-		version := ch.Object.ResourceVersion
-		if ch.Type == store.Modification {
-			version = ch.Prior.ResourceVersion + "->" + version
-		}
-		all = append(all, fmt.Sprintf("%v %v %s", ch.Type, ch.Key, version))
-	}
-	return all
 }
 
 // requireRefused requires that nothing was stored because of one object.
