@@ -139,6 +139,7 @@ func TestFakeWatchAfterAListWithoutAVersion(t *testing.T) {
 				s := NewSharedIndexInformer(from, &configMap{}, 0, nil)
 				run(t, s)
 				require.True(t, cache.WaitForCacheSync(t.Context().Done(), s.HasSynced))
+				synctest.Wait() // until the watch is open
 				fake.Add(named("b"))
 				synctest.Wait()
 				keys := s.GetStore().ListKeys()
