@@ -30,7 +30,7 @@ func ExampleNew() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
 	attempts := 0
 	c := controller.New(reflector.New(clientset.CoreV1().Pods("shop"), pods).Run, pods, controller.Each(
 		func(ctx context.Context, event eventqueue.Event[*corev1.Pod]) error {

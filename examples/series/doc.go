@@ -28,7 +28,8 @@
 //	4     part04_eventqueue.go      Event, EventQueue               part04_test.go
 //	      part04_collection.go      EventQueueCollection
 //	      part04_replace.go         its Replace and Resync
-//	5     picture/main.go           all of them, put together       part05_test.go
+//	5     picture/main.go           all of them, put together       picture/main_test.go,
+//	                                                                part05_test.go
 //	6     part06_listener.go        processorListener               part06_test.go
 //	      part06_distributor.go     Distributor
 //	7     part07_track.go           Track                           part07_test.go
