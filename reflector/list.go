@@ -119,7 +119,7 @@ type staging[T Object] struct {
 	// size counts objects for reports only: those added, held or undecodable, minus the deleted.
 	size     int
 	nameless int    // number of undecodable objects without a name
-	newest   latest // of the objects
+	newest   latest // of the objects; replace makes it run.latest
 }
 
 func (s *staging[T]) discard() {

@@ -47,7 +47,7 @@ type run[T Object] struct {
 	sharding Sharding // as in the state
 
 	observing observing
-	latest    latest
+	latest    latest // the object that changed last: a probe asks the server for it
 }
 
 // reportBurst is the number of rejections that may be reported at once. After that, the reflector

@@ -148,16 +148,17 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 	case len(tx.rejected) == 0:
 		tx.resourceVersion = resourceVersion
 	case versions.Later(tx.resourceVersion, resourceVersion):
-		// As after a restore of the API server from a backup: the version of before names another
-		// history, and the version of the list would pass the rejected objects.
+		// The list is older than the cache, as after a restore of the API server from a backup. No version
+		// is right: that of the cache names a history that is gone, and that of the list would pass the
+		// rejected objects.
 		tx.resourceVersion = ""
 	}
 	tx.publish()
 	return rejectedError(tx.rejections)
 }
 
-// removeMissing deletes the objects that the list does not have. An object under the key of a
-// rejected write stays, and so does the object with the UID of a rejected write without a key.
+// removeMissing deletes the objects that the list does not have. If the cache rejects an object of the
+// list, its old state stays. It is found by the key, or by the UID if the rejected object has no key.
 func (b *replaceBatch[T]) removeMissing(tx *txn[T]) {
 	stays := make(map[types.UID]bool)
 	for i := range b.keyless {
@@ -215,7 +216,7 @@ func (b *replaceBatch[T]) write(from *Write[T]) error {
 	w := c.identify(b.in, from)
 	b.supersede(w.key)
 	if w.action == deleteObject {
-		return nil // the key is taken back
+		return nil // a watch-list shows that an object that it brought was deleted
 	}
 	if from.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 && !b.gather(&w) {
 		if b.refused++; b.refused > maxOverBudget {

@@ -63,12 +63,11 @@
 //   - store-S3: A resource version is never visible before the objects that it stands for.
 //   - store-S4: A write that fails changes nothing: object, indexes and resource version. In a
 //     Replace or a batch, a bad object does not stop the others: it comes back in a
-//     [RejectedError], and its key keeps the old object. If an object has no key, the cache
-//     finds the old object by its UID.
-//   - store-S5: The resource version never passes a rejected object. It advances once the rejected
-//     key is stored or deleted, or with a Replace without rejections. If a Replace lowers the
-//     resource version and has rejections, the cache has no resource version. Rejected returns the
-//     rejected keys. A write outside of the scope of its writer is rejected, and holds nothing back.
+//     [RejectedError], and the cache keeps the old object of its key, or of its UID if it has no key.
+//   - store-S5: The resource version never passes a rejected object: the rejected key holds it back
+//     until the key is stored or deleted, or a Replace rejects nothing. Rejected returns these keys. A
+//     write outside of the scope of its writer is rejected, and holds nothing back. If a Replace that
+//     rejects objects is older than the cache, the cache has no resource version.
 //   - store-S6: A follower receives the current state and then every commit, in order, without gaps
 //     or repeats.
 //   - store-S7: A new UID under an old key is a Deletion and an Addition.
@@ -113,18 +112,18 @@
 // to do. A plain Store cannot take a list with a rejected object, and stores nothing of it:
 // implement [BatchStore].
 //
-// The cache compares resource versions in two places: for waiters, and in a Replace, which may lower
-// the version. Everywhere else they are opaque, and the cache stores a version that is no number like
-// any other.
+// The cache compares resource versions for waiters, and to notice a write that would take its own
+// version too far or back. It stores a version that is no number like any other.
 //
 // # Code
 //
-// One write is in write.go, from Cache.Add until readers see it. It leaves that file for four
+// One write is in write.go, from Cache.Add until readers see it. It leaves that file for five
 // questions: what counts as a change (content.go), where the objects are (entry.go and tree.go), which
-// values the indexes have (postings.go), and what a follower gets (commit.go). Loops of WatchKey are
+// values the indexes have (postings.go), what a follower gets (commit.go), and which error a rejected
+// write returns (rejected.go). Loops of WatchKey are
 // woken by watch.go, a wait of package await is a follower, in await/waiter.go, and what a reader does
-// is in cache.go. A list is in batch.go, and ends in the same functions. A cache without partitions and
-// budget never calls partition.go and budget.go, and only tests of package clientgo need unannounced.go.
+// is in cache.go. A list is in batch.go, and ends in the same functions. partition.go and budget.go
+// matter only to a cache with partitions or a budget, and unannounced.go only to tests of package clientgo.
 //
 // A snapshot, in snapshot.go, copies the roots of the trees, and the next commits copy the nodes that
 // they change. Cache.epoch shows a commit which entries a snapshot has: the commit replaces those, and

@@ -18,8 +18,9 @@ import (
 //  2. For each object, identify derives the key and the version, and decide says what the write is: a
 //     mutation, with the values of all indexes, a rejection, or nothing if the cache holds the same
 //     content. The user's functions run here, and readers still see the state before. An error changes
-//     no object, but it makes the key rejected. That holds the resource version back until a later write
-//     of the key succeeds, or until a list comes that rejects nothing.
+//     no object, but it makes the key rejected, unless the key is outside of the scope of the writer. That
+//     holds the resource version back until a later write of the key succeeds, or until a list comes that
+//     rejects nothing.
 //  3. publish makes the commit. Its show locks Cache.trees, so that a new snapshot waits, and changes the
 //     trees, which snapshots and indexes read. Then it locks Cache.mu as well, so that Get waits, and
 //     changes the table together with the resource version. So no version stands for objects that a
@@ -70,8 +71,9 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 		tx.decide(&w)
 	}
 	tx.advance(resourceVersion)
-	// A rejected key holds the resource version back, but not the observed one. While the two differ, each
-	// bookmark makes a commit, because it tells followers how far the watch has come.
+	// A write that changes no object makes a commit if it moves the resource version. While a rejected key
+	// holds that back, the observed version alone is worth a commit: it tells followers how far the watch has
+	// come.
 	isMoved := tx.resourceVersion != tx.progress.resourceVersion
 	isAhead := tx.observedVersion != "" && tx.observedVersion != tx.progress.resourceVersion
 	if len(tx.mutations) > 0 || isMoved || isAhead {
@@ -98,8 +100,10 @@ type txn[T any] struct {
 	// has been received, rejected objects included.
 	resourceVersion string
 	observedVersion string
-	maxVersion      string       // of the batch; no write moves the version beyond it. Empty if unknown
-	rejected        rejectedKeys // of a list; the commit moves them to progress
+	// maxVersion is the version up to which the batch has every change; empty if unknown. A later write moves
+	// no version beyond it, because changes before that write may still come: see Batch.Commit.
+	maxVersion string
+	rejected   rejectedKeys // of a list; the commit moves them to progress
 
 	// onShow changes what else the commit makes visible, under Cache.mu: the partitions that Drop drops. It
 	// is nil for other commits.
@@ -107,12 +111,13 @@ type txn[T any] struct {
 }
 
 // mutation is the change that a commit makes under one key. stage sets the fields of the first group, and
-// changeTrees or loadTrees those of the second.
+// changeTrees or loadTrees those of the second:
 //
-// In the plain case of a mutation that stores an object, before is held, which is what the table has when
-// the commit begins, and after is next. Two cases differ: if an earlier mutation of the commit has the same
-// key, before is what that one left; and if changeTrees swaps the contents of held and next, before is next,
-// and after is held.
+//	the mutation                                before                 after
+//	stores an object                            held                   next
+//	the same, after an earlier one of the key   what that one left     next
+//	the same, and changeTrees swaps contents    next                   held
+//	removes an object                           the removed entry      nil
 type mutation[T any] struct {
 	key   Key
 	next  *entry[T] // the entry of the new state; nil for a removal
@@ -403,10 +408,10 @@ func (c *Cache[T]) releaseTerms(w *identified[T]) {
 	}
 }
 
-// accept records that a write of a key was not rejected, so the key no longer holds the resource version
-// back. A rejected object without a key, which the zero Key stands for, does so until the next list: no
-// write can show that it was the one. For a list, accept and advance do nothing, because
-// replaceBatch.Commit sets what they would set.
+// accept records that a write of a key succeeded, so that the key no longer holds the resource version back.
+// The zero Key stands for rejected objects without a key. It stays until the next list, because no write
+// shows that it is about one of them. In a list, accept and advance do nothing: replaceBatch.Commit sets the
+// rejected keys and the versions for the whole list.
 func (tx *txn[T]) accept(key Key) {
 	if tx.origin == List || !tx.progress.rejected[key] || key == (Key{}) {
 		return

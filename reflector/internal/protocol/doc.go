@@ -29,24 +29,26 @@
 // A list in the reactions is a watch-list if the server supports it. For example, a status 410 is of the
 // class Expired. What happens depends on the request:
 //
-//   - A watch, refused or open: the reflector lists at once, not older than the store. If the last
-//     list is less than a minute old, the reflector lists at the newest version after a pause of at
-//     most 1.6 seconds. That limit doubles, up to 30 seconds, each time the watch after such a list
-//     fails within two minutes.
+//   - A watch, refused or open: the reflector lists at once, not older than the store, which the server
+//     can answer from its watch cache. If the last list is less than a minute old, it did not help,
+//     perhaps because it came from an API server that lags behind the one that refused the watch. So the
+//     reflector reports that, and lists at the newest version after a pause of at most 1.6 seconds. That
+//     limit doubles, up to 30 seconds, each time the watch after such a list fails within two minutes.
 //   - A later page of a list, whose continue token expired: the reflector lists again, without pages.
 //   - A list or a watch-list at a version: the reflector asks for the newest version.
 //   - A probe: the reflector watches, and the answer to the watch decides.
 //
-// These are the reactions:
+// These are the reactions. Each back-off reports the failure; of the others, only listInstead, breakOff and
+// resume do, so a 410 that leads to a list at once does not:
 //
-//   - retry: report, back off, and begin this step again: a list begins with its first page.
+//   - retry: back off, and begin this step again: a list begins with its first page.
 //   - askForLess: list without pages if the continue token is refused, and at the newest version if
 //     the version is refused. Otherwise retry.
 //   - skipProbe: watch although the probe failed.
-//   - probeAgain: after a broken watch, retry the probe twice, then watch. A server that accepts this
-//     watch is not away any more, and is probed once more before the watch is used. If it fails this
-//     probe, too, it cannot list: for an hour the watch comes first, and one probe after it. After mere
-//     silence, watch at once.
+//   - probeAgain: after a broken watch, retry the probe twice, then watch. When the server accepts the
+//     watch, it is there, so the reflector makes a last probe before it uses the watch. A server that
+//     fails the last probe cannot list: for an hour, the reflector asks it for the watch first, and then
+//     makes one probe. If the watch was only silent, watch at once.
 //   - probeLater: back off, then begin with probes again.
 //   - relist: back off, then list not older than the store.
 //   - relistExpired: list at once, not older than the store; or relistNewest if the last list is less than
@@ -70,9 +72,10 @@
 // Each back-off is a random pause of at least 0.8 seconds. Its limit doubles from 1.6 to 30 seconds,
 // and is 1.6 again after two minutes without a failure, or once the server has sent a list or a new
 // event: a cache must not be late because of an outage that is over. Lists after a failed watch have
-// a back-off of their own, which only the two minutes end, because a list may be large. Before the
-// first list, a resource that is not served (NotServed) makes a pause no longer than the time since
-// the start, because definitions are often installed seconds after the program has started.
+// a back-off of their own, which no list or event ends: a server that sends one event and then refuses
+// the version would get one large list after the other. Before the first list, a resource that is not
+// served (NotServed) makes a pause no longer than the time since the start, because definitions are
+// often installed seconds after the program has started.
 //
 // A Retry-After of the server, up to ten minutes, replaces the back-off for ten answers in a row,
 // with a random share of at most five seconds added. After that the longer one of both counts.

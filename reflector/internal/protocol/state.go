@@ -18,16 +18,16 @@ type State struct {
 	now   time.Time // time of the input
 	dice  float64   // random number of the input
 
-	// position is the version to watch from; empty before the first list. If the store rejected an
-	// object, position may be ahead of the store's version. A watch from the store's version would
-	// apply old events to newer objects.
+	// position is the version to watch from; empty before the first list. An event moves it before the store
+	// has the event, because a list follows if the store does not take it. If the store rejected an object,
+	// position may stay ahead of the store's version. A watch from the store's version would apply old events
+	// to newer objects.
 	position string
-	// After a watch that ended early, the next one begins at settled, for which settleTime has the reason:
-	// the version of the last list or change, or of a later bookmark that is at least settleTime old. marked
-	// is the bookmark that settled moves to next, so settled <= marked <= position. A list or a change sets
-	// all three. For example, bookmarks come after 0, 5 and 12 seconds. The first moves position and marked,
-	// at markedAt. The second moves only position, because marked has moved within settleTime. The third
-	// moves settled to the version of the first, and marked and position to its own.
+	// settled is where the watch after one that ended early begins: settleTime has the reason. A list or a
+	// change sets settled, marked and position to its version. A bookmark moves position. If markedAt is at
+	// least settleTime ago, it also moves settled to marked, as an early end does, and marked to its own
+	// version. For example, of bookmarks after 0, 5 and 12 seconds, the first moves marked, the second does
+	// not, and the third moves settled to the first, and marked to itself.
 	settled, marked string
 	markedAt        time.Time
 	// early is true if the last watch, or Run, ended early, until a list or an event moves position.
