@@ -16,6 +16,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -149,10 +150,11 @@ func New(config *rest.Config, opts ...Option) (*Fleet, error) {
 	if f.config.UserAgent == "" {
 		f.config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
-	var err error
-	if f.http, err = rest.HTTPClientFor(f.config); err != nil {
+	http, err := rest.HTTPClientFor(f.config)
+	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
+	f.http = restguard.Client(http, restguard.FewConnections)
 	if f.definitions, err = newDefinitions(f); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,32 @@ func TestOwnersShareAnInformer(t *testing.T) {
 		assert.NotSame(t, one.Informer, selected.Informer)
 		<-time.After(settle)
 		assert.Equal(t, 3, w.requests("widgets"), "one watch-list for each informer")
+	})
+}
+
+// net/http opens a connection for each request that finds none, and a transport without connections of its own
+// has none until it answers.
+func TestKindsThatBeginTogetherShareConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waiting, most atomic.Int32
+		slow := func(next http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				most.Store(max(most.Load(), waiting.Add(1)))
+				<-time.After(100 * time.Millisecond)
+				waiting.Add(-1)
+				return next.RoundTrip(r)
+			})
+		}
+		w := newWorldOf(t, reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions()), slow)
+		owner := w.fleet.NewOwner(t.Context(), "test")
+		for n := range 20 {
+			kind := fmt.Sprintf("Kind%d", n)
+			require.NoError(t, w.server.Create(definitionOf(kind, "Namespaced", "v1")))
+			_, err := Want[*object](owner, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}, Selection{})
+			require.NoError(t, err)
+		}
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		assert.LessOrEqual(t, most.Load(), int32(4))
 	})
 }
 

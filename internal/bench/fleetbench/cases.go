@@ -1,7 +1,10 @@
 package fleetbench
 
 import (
+	"net"
+	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 )
@@ -25,6 +28,12 @@ func cases(run *measure.World) []measure.Case {
 		of := &server{kinds: s.kinds}
 		listener := httptest.NewUnstartedServer(of.handler())
 		listener.EnableHTTP2 = true
+		var connections atomic.Int64
+		listener.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				connections.Add(1)
+			}
+		}
 		listener.StartTLS()
 		defer listener.Close()
 		a.Host, a.Kinds, a.Profiles = listener.URL, s.kinds, run.Profiles(a.Contender)
@@ -33,6 +42,7 @@ func cases(run *measure.World) []measure.Case {
 			return nil, err
 		}
 		figures["requests"] = float64(of.requests.Load())
+		figures["connections"] = float64(connections.Load())
 		return figures, nil
 	}}
 	metrics := []measure.Metric{
@@ -40,10 +50,15 @@ func cases(run *measure.World) []measure.Case {
 		{Name: "heap", Unit: "bytes a kind", Omits: "stacks; the connection, which all kinds share, counts", Goal: measure.AtMost(20_000)},
 		{Name: "stacks", Unit: "bytes a kind", Omits: "the heap of the goroutines"},
 		{Name: "goroutines", Unit: "a kind", Omits: "none: one of them is a stream of HTTP/2 in net/http", Goal: measure.AtMost(3)},
+		{Name: "connections", Unit: "connections", Omits: "none: one carries at most 250 streams"},
 		{Name: "requests", Unit: "requests", Omits: "the client of client-go is told the resources, and asks no discovery"},
 	}
 	ours := assignment{Contender: "fleet"}
-	return append(c.Cases("500-kinds/client-go", s.rounds, ours, assignment{Contender: "dynamic-factory"}, metrics...),
+	var streams []measure.Metric // without goals: a peer that does nothing else
+	for _, m := range metrics {
+		streams = append(streams, measure.Metric{Name: m.Name, Unit: m.Unit, Omits: m.Omits})
+	}
+	return append(c.Cases("500-kinds/streams", s.rounds, ours, assignment{Contender: "streams"}, streams...), append(c.Cases("500-kinds/client-go", s.rounds, ours, assignment{Contender: "dynamic-factory"}, metrics...),
 		append(c.Cases("500-kinds/controller-runtime", s.rounds, ours, assignment{Contender: "controller-runtime"}, metrics...),
-			c.Cases("500-kinds/kro", s.rounds, assignment{Contender: "fleet-metadata"}, assignment{Contender: "kro"}, metrics...)...)...)
+			c.Cases("500-kinds/kro", s.rounds, assignment{Contender: "fleet-metadata"}, assignment{Contender: "kro"}, metrics...)...)...)...)
 }

@@ -1,9 +1,11 @@
 package fleetbench
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 
 	"github.com/go-logr/logr"
@@ -30,6 +32,8 @@ var contenders = map[string]contender{
 	"fleet":              startFleet[*unstructured.Unstructured],
 	"dynamic-factory":    startFactory,
 	"controller-runtime": startRuntime,
+
+	"streams": startStreams,
 
 	"fleet-metadata": startFleet[*metav1.PartialObjectMetadata],
 	"kro":            startKro,
@@ -94,6 +98,37 @@ func startFactory(ctx context.Context, config *rest.Config, kinds int) error {
 		if !synced {
 			return errors.New("cache is not synced")
 		}
+	}
+	return nil
+}
+
+// startStreams opens the same watches and reads what they begin with, without informers: the least that
+// anybody pays.
+func startStreams(ctx context.Context, config *rest.Config, kinds int) error {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	for n := range kinds {
+		url := fmt.Sprintf("%s/apis/%s/v1/%s?watch=true&sendInitialEvents=true", config.Host, group, plural(n))
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		events := bufio.NewReaderSize(response.Body, 512)
+		for range 2 { // the object and the bookmark
+			if _, err := events.ReadSlice('\n'); err != nil {
+				return errors.Join(err, response.Body.Close())
+			}
+		}
+		go func() {
+			defer response.Body.Close()
+			_, _ = events.Peek(1) // until ctx ends
+		}()
 	}
 	return nil
 }
