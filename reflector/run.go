@@ -67,10 +67,7 @@ func (r *run[T]) loop(ctx context.Context) error {
 	r.learn(objects{}) // the state says who filters, before the first list
 	in := protocol.Input{Kind: protocol.Started, Version: version}
 	for ctx.Err() == nil || in.Kind == protocol.Stored { // a finished write is still reported to the protocol
-		in.At, in.Dice = time.Now(), rand.Float64()
-		var todo []protocol.Action
-		r.protocol, todo = r.protocol.Step(in)
-		for _, a := range todo { // the last one has the outcome, which is the next input
+		for _, a := range r.step(in) { // the last one has the outcome, which is the next input
 			if ctx.Err() != nil && a.Do.Waits() {
 				return nil
 			}
@@ -81,6 +78,16 @@ func (r *run[T]) loop(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// step is a function of its own so that the copies of the state are not on the stack of a goroutine that
+// waits for events: with them the stack of each reflector would be twice as large.
+//
+//go:noinline
+func (r *run[T]) step(in protocol.Input) (todo []protocol.Action) {
+	in.At, in.Dice = time.Now(), rand.Float64()
+	r.protocol, todo = r.protocol.Step(in)
+	return todo
 }
 
 // do executes one action. A returned error is final.
