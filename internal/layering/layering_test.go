@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 const module = "github.com/kubereflector/kubereflector/"
@@ -105,10 +107,38 @@ func goCommand(t *testing.T, arguments ...string) string {
 	return string(out)
 }
 
+// imports are those of each package of the module and of each that it needs. The go command takes seconds, so it
+// runs once.
+var imports = sync.OnceValues(func() (map[string][]string, error) {
+	command := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...")
+	command.Env = append(os.Environ(), "GOWORK=off")
+	out, err := command.Output()
+	of := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		of[words[0]] = words[1:]
+	}
+	return of, err
+})
+
+// dependencies returns the packages, and all that they need.
 func dependencies(t *testing.T, packages ...string) []string {
 	t.Helper()
 	sources(t)
-	return strings.Fields(goCommand(t, append([]string{"list", "-deps"}, packages...)...))
+	of, err := imports()
+	require.NoError(t, err)
+	all := sets.New[string]()
+	for len(packages) > 0 {
+		name := packages[0]
+		packages = packages[1:]
+		if all.Has(name) || name == "C" {
+			continue
+		}
+		require.Contains(t, of, name)
+		all.Insert(name)
+		packages = append(packages, of[name]...)
+	}
+	return all.UnsortedList()
 }
 
 func TestPackagesReachOnlyThoseBelowThem(t *testing.T) {
@@ -136,9 +166,12 @@ func TestStoreAndEventQueuesDoNotReachClientGo(t *testing.T) {
 
 // The small types of the series show ideas without our machinery: their tests run both.
 func TestSmallTypesOfTheSeriesImportNothingOfOurs(t *testing.T) {
-	imports := strings.Fields(goCommand(t, "list", "-f", `{{join .Imports " "}}`, module+"examples/series"))
-	assert.Contains(t, imports, "k8s.io/apimachinery/pkg/watch", "go list said nothing of use")
-	for _, path := range imports {
+	dependencies(t, module+"examples/series")
+	of, err := imports()
+	require.NoError(t, err)
+	direct := of[module+"examples/series"]
+	assert.Contains(t, direct, "k8s.io/apimachinery/pkg/watch", "go list said nothing of use")
+	for _, path := range direct {
 		domain, _, _ := strings.Cut(path, "/")
 		allowed := !strings.Contains(domain, ".") || // the standard library
 			strings.HasPrefix(path, "k8s.io/apimachinery/") || strings.HasPrefix(path, "k8s.io/client-go/")
@@ -149,10 +182,13 @@ func TestSmallTypesOfTheSeriesImportNothingOfOurs(t *testing.T) {
 // TestReconcilersUseOurQueues: the work queue of a reconciler is an event-queue collection. Only
 // client-go itself uses its work queue.
 func TestReconcilersUseOurQueues(t *testing.T) {
-	out := goCommand(t, "list", "-f", "{{.ImportPath}}: {{.Imports}}", module+"...")
-	assert.Contains(t, out, module+"controller/reconcile: ", "go list said nothing of use")
-	for line := range strings.Lines(out) {
-		assert.NotContains(t, line, "k8s.io/client-go/util/workqueue")
+	dependencies(t, module+"controller/reconcile")
+	of, err := imports()
+	require.NoError(t, err)
+	for name, imports := range of {
+		if strings.HasPrefix(name, module) {
+			assert.NotContains(t, imports, "k8s.io/client-go/util/workqueue", name)
+		}
 	}
 }
 
