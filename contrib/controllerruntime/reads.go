@@ -195,7 +195,7 @@ func (r *reader) get(key client.ObjectKey, out client.Object, opts []client.GetO
 		return false
 	}
 	object, ok := r.informer.Informer().Cache().Get(store.Key{Namespace: key.Namespace, Name: key.Name})
-	if !ok || reflect.TypeOf(object) != r.object {
+	if !ok || reflect.TypeOf(object) != r.object || object == out { // copyInto would erase its own source
 		return false
 	}
 	share := r.share

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -193,6 +194,25 @@ func TestGetReplacesTheWholeObject(t *testing.T) {
 	require.NoError(t, c.Get(t.Context(), key, used))
 	assert.Equal(t, "site-0", used.Name)
 	assert.Empty(t, used.Annotations)
+}
+
+// A handler may refresh the object that it was given, which is the one in the cache.
+func TestGetIntoTheCachedObjectKeepsIt(t *testing.T) {
+	c := started(t, newServer(t).Config(), cache.Options{}).(*readCache)
+	informer, err := c.GetInformer(t.Context(), &corev1.Node{})
+	require.NoError(t, err)
+	given := make(chan *corev1.Node, 1)
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(object any) { given <- object.(*corev1.Node) }})
+	require.NoError(t, err)
+	cached := <-given
+	require.True(t, c.direct(cached))
+	for _, opts := range [][]client.GetOption{nil, {client.UnsafeDisableDeepCopy}} {
+		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "node"}, cached, opts...))
+		assert.Equal(t, "node", cached.Name)
+		var again corev1.Node
+		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "node"}, &again))
+		assert.Equal(t, "node", again.Name)
+	}
 }
 
 func TestReadsThatTheEmbeddedCacheServes(t *testing.T) {
