@@ -45,7 +45,7 @@
 // With [NewCache], Get and List of Go types read the store of the informer, without a lookup of the
 // kind. They copy an object into the caller's by its DeepCopyInto, or by its DeepCopyObject if it
 // has no such method. Reads of unstructured objects, of metadata, and of kinds with namespaces in
-// the options are those of controller-runtime.
+// the options (with DefaultNamespaces, all kinds) are those of controller-runtime.
 //
 // # Metrics
 //
@@ -61,8 +61,8 @@
 //	kubereflector_kind_handler_lag_seconds  age of the oldest event that a handler has not handled
 //
 // The package measures only while it is scraped. A scrape computes the sizes of at most 500 objects
-// of an informer, which takes some milliseconds. It takes the sizes of other objects from earlier
-// scrapes, or from the average.
+// of each informer, which takes some ten milliseconds for each, and takes the sizes of other objects
+// from earlier scrapes, or from the average.
 //
 // # Shared parts
 //

@@ -114,10 +114,7 @@ func (r *readers) add(example runtime.Object, informer *sharedInformer) {
 	if err != nil || len(kinds) != 1 {
 		return
 	}
-	of, ok := r.byKind[kinds[0]]
-	if !ok {
-		of = r.defaults
-	}
+	of := r.optionsOf(kinds[0])
 	if of.several {
 		return
 	}
@@ -131,6 +128,14 @@ func (r *readers) add(example runtime.Object, informer *sharedInformer) {
 		now[reflect.TypeOf(list)] = added
 	}
 	r.byType.Store(&now)
+}
+
+// optionsOf returns the options of a kind.
+func (r *readers) optionsOf(kind schema.GroupVersionKind) readOptions {
+	if of, ok := r.byKind[kind]; ok {
+		return of
+	}
+	return r.defaults
 }
 
 func isTrue(option *bool) bool { return option != nil && *option }

@@ -315,7 +315,7 @@ func (c *referringCache) Get(ctx context.Context, key client.ObjectKey, out clie
 		}
 	}
 	asked := (&client.GetOptions{}).ApplyOptions(opts)
-	copied := asked.UnsafeDisableDeepCopy == nil || !*asked.UnsafeDisableDeepCopy
+	copied := !isTrue(asked.UnsafeDisableDeepCopy) && !c.readers.optionsOf(missing.of.kind).share
 	if copied {
 		object = object.DeepCopyObject().(client.Object)
 	}

@@ -113,6 +113,21 @@ func TestReadersOfARequestedObjectGetCopies(t *testing.T) {
 	assert.Same(t, &shared.Data["token"][0], &again.Data["token"][0])
 }
 
+func TestReadersShareARequestedObjectByDefault(t *testing.T) {
+	for name, opts := range map[string]cache.Options{
+		"of all kinds": {DefaultUnsafeDisableDeepCopy: new(true)},
+		"of the kind":  {ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {UnsafeDisableDeepCopy: new(true)}}},
+	} {
+		c := startedWith(t, byReference(Reference{}), secretServer(t).Config(), opts)
+		var requested, kept corev1.Secret
+		for _, out := range []*corev1.Secret{&requested, &kept} {
+			require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "owned"}, out))
+		}
+		assert.Same(t, &requested.Data["token"][0], &kept.Data["token"][0], name)
+		assert.Equal(t, requested.TypeMeta, kept.TypeMeta, name)
+	}
+}
+
 func TestByReferenceHoldsUnstructuredObjectsToo(t *testing.T) {
 	server := secretServer(t)
 	c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{})
