@@ -114,8 +114,9 @@ func (m *Metrics) ReconcilerOptions() []reconcile.Option {
 	return []reconcile.Option{reconcile.WithObserver(reconcilerObserver{m})}
 }
 
-// AddReconciler shows the queue of a [reconcile.Reconciler] until remove is called. If another
-// reconciler has the same name, this one is shown as name#2, and so on.
+// AddReconciler shows the queue of a [reconcile.Reconciler] until remove is called. Call remove when
+// the reconciler's Run has returned. It deletes all series of the reconciler, except for those that
+// it shares with another of the same name. The queue of the other one is shown as name#2, and so on.
 func AddReconciler(m *Metrics, r interface {
 	Name() string
 	Stats() eventqueue.Stats
@@ -125,18 +126,29 @@ func AddReconciler(m *Metrics, r interface {
 	name := unique(label(r.Name()), func(name string) bool {
 		return slices.ContainsFunc(m.queues, func(q *queue) bool { return q.name == name })
 	})
-	added := &queue{name, r.Stats}
+	added := &queue{name, label(r.Name()), r.Stats}
 	m.queues = append(slices.Clone(m.queues), added)
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.queues = slices.DeleteFunc(slices.Clone(m.queues), func(q *queue) bool { return q == added })
+		n := slices.Index(m.queues, added)
+		if n < 0 {
+			return
+		}
+		m.queues = slices.Delete(slices.Clone(m.queues), n, n+1)
+		if !slices.ContainsFunc(m.queues, func(q *queue) bool { return q.label == added.label }) {
+			labels := prom.Labels{"reconciler": added.label}
+			m.reconciles.DeletePartialMatch(labels)
+			m.keyWaits.DeletePartialMatch(labels)
+			m.reconcilers.Delete(added.label)
+		}
 	}
 }
 
 // queue is the queue of a reconciler in the metrics.
 type queue struct {
-	name  string
+	name  string // the label of the state
+	label string // the label of measurements by the reconciler's observer
 	stats func() eventqueue.Stats
 }
 
@@ -157,7 +169,9 @@ func (r reconcilerObserver) Reconciling(ctx context.Context, call reconcile.Call
 			r.reconciles.WithLabelValues(name, result)
 		}
 	}
-	r.keyWaits.WithLabelValues(name).Observe(call.Waited.Seconds())
+	if call.Attempt <= 1 { // a retry waits for its back-off
+		r.keyWaits.WithLabelValues(name).Observe(call.Waited.Seconds())
+	}
 	began := time.Now()
 	return ctx, func(result reconcile.Result, err error) {
 		r.reconciles.WithLabelValues(name, reconciledAs(result, err)).Observe(time.Since(began).Seconds())

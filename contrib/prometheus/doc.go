@@ -23,11 +23,11 @@
 //
 // # Metrics
 //
-// All names begin with kubereflector_. All metrics have the label informer, except for those of a
-// reconciler, which have only the label reconciler. Metrics of a subscriber also have the label
-// subscriber. No label contains a key, a namespace or a message, so the number of series depends
-// only on the number of informers, subscribers and reconcilers. The series of closed subscribers
-// and of removed informers are deleted. The counters of a new subscriber begin at zero.
+// All names begin with kubereflector_. Metrics of informers have the label informer, those of a
+// subscriber also the label subscriber, and those of a reconciler only the label reconciler. No label
+// contains the key of an object or a message, so the number of series depends only on the number of
+// informers, subscribers and reconcilers. A manager names an informer after its type and selection,
+// so there the label may contain a namespace and selectors.
 //
 //	list_duration_seconds{reason, streamed}   histogram of lists and watch-lists
 //	list_objects                              gauge: objects in the last list
@@ -53,14 +53,24 @@
 //	                                          object
 //	handler_duration_seconds{result}          histogram of calls: ok, error, permanent or panic
 //	reconcile_duration_seconds{result}        histogram of calls: ok, requeue_after, error, permanent or panic
-//	reconcile_wait_seconds                    histogram: from an event to the call
+//	reconcile_wait_seconds                    histogram: from an event to the first call for its key
 //	reconcile_queue_keys, ...                 the state of a reconciler's queue, as queue_keys and the other
 //	                                          metrics of a subscriber's queues. A key that waits for its own
 //	                                          writes to be seen counts as out
 //	leading{lease}                            1 or 0, by NewLeader
+//	shards{group}, shards_held{group},
+//	shards_ending{group},
+//	shards_overdue{group},
+//	shards_free{group}                        gauges of shards, by NewShards
+//	shard_members{group}                      members of the group, this one included
+//	shard_lease_age_seconds{group}            since the last renewal of the member's lease
 //
 // The label reason is ok or the kind of failure: expired, throttled, forbidden, not_found,
 // unauthorized, timeout, connection, malformed, cut_off, server or other.
+//
+// When a subscription of an added informer is closed, its series are deleted, and the counters of a
+// new subscriber begin at zero. The functions that Add and AddReconciler return delete the series of
+// an informer or a reconciler: call them if your informers or reconcilers come and go.
 //
 // # Concurrency
 //

@@ -87,7 +87,7 @@ func New() *Metrics {
 			prom.ExponentialBuckets(0.0001, 10, 7), "informer", "subscriber", "result"),
 		reconciles: histogram("reconcile_duration_seconds", "How long calls of reconcile functions took.",
 			prom.ExponentialBuckets(0.001, 4, 10), "reconciler", "result"),
-		keyWaits: histogram("reconcile_wait_seconds", "How long keys waited for a call of the reconcile function.",
+		keyWaits: histogram("reconcile_wait_seconds", "How long keys waited for the first call of the reconcile function.",
 			prom.ExponentialBuckets(0.0001, 10, 8), "reconciler"),
 	}
 	m.own = []prom.Collector{m.lists, m.listed, m.watches, m.events, m.lag, m.waits, m.handlers, m.reconciles, m.keyWaits}

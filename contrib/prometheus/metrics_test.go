@@ -237,7 +237,7 @@ func TestQueuesOfReconcilers(t *testing.T) {
 		delayed := "kubereflector_reconcile_queue_delayed"
 		assert.Equal(t, "reconcile_queue_delayed reconciler=pods 2\nreconcile_queue_delayed reconciler=pods#2 0", values(t, registry, delayed))
 		remove()
-		assert.Equal(t, "reconcile_queue_delayed reconciler=pods 2\nreconcile_queue_retries_total reconciler=pods 1\nreconcile_wait_seconds reconciler=pods 3",
+		assert.Equal(t, "reconcile_queue_delayed reconciler=pods 2\nreconcile_queue_retries_total reconciler=pods 1\nreconcile_wait_seconds reconciler=pods 2",
 			values(t, registry, delayed, "kubereflector_reconcile_queue_retries_total", "kubereflector_reconcile_wait_seconds"))
 		require.NoError(t, stop())
 	})

@@ -3,6 +3,8 @@ package prometheus_test
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +19,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
+	prom "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,6 +70,72 @@ func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, problems)
 		require.NoError(t, stop())
+	})
+}
+
+func TestRetriesOfAReconcilerDoNotCountAsWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := serve(t, "a")
+		m, registry := newMetrics()
+		maps := mapsOf(t, server, informer.WithName("maps"))
+		calls := 0
+		all := manager.New(nil)
+		all.Add(maps)
+		all.Add(reconcile.New("painter", maps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
+			if calls++; calls > 2 {
+				return reconcile.Result{}, nil
+			}
+			<-time.After(time.Minute)
+			return reconcile.Result{}, errors.New("no")
+		}, m.ReconcilerOptions()...))
+		stop := running(t, all)
+		<-time.After(time.Hour)
+		assert.Equal(t, "reconcile_wait_seconds reconciler=painter 1", values(t, registry, "kubereflector_reconcile_wait_seconds"))
+		assert.Zero(t, sumOf(t, registry, "kubereflector_reconcile_wait_seconds"))
+		require.NoError(t, stop())
+		assert.Equal(t, 3, calls)
+	})
+}
+
+func TestSeriesOfRemovedReconcilersAreDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := serve(t, "a")
+		m, registry := newMetrics()
+		// run runs a program until its key is reconciled.
+		run := func() (remove func()) {
+			maps := mapsOf(t, server, informer.WithName("maps"))
+			painter := reconcile.New("painter", maps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
+				return reconcile.Result{}, nil
+			}, m.ReconcilerOptions()...)
+			all := manager.New(nil)
+			all.Add(maps)
+			all.Add(painter)
+			remove = prometheus.AddReconciler(m, painter)
+			stop := running(t, all)
+			synctest.Wait()
+			require.NoError(t, stop())
+			return remove
+		}
+		series := func() string {
+			return values(t, registry, "kubereflector_reconcile_wait_seconds", "kubereflector_reconcile_duration_seconds")
+		}
+		first := run()
+		once := series()
+		assert.Contains(t, once, "reconcile_wait_seconds reconciler=painter 1")
+		assert.Contains(t, once, "result=error 0")
+		first()
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		assert.Empty(t, families)
+
+		second, third := run(), run()
+		first() // for nothing
+		second()
+		assert.Contains(t, series(), "reconcile_wait_seconds reconciler=painter 2", "they share the series")
+		third()
+		run()
+		third() // for nothing
+		assert.Equal(t, once, series())
 	})
 }
 
@@ -175,4 +244,29 @@ kubereflector_shard_members{group="sites"} 1
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+func TestPackageDocumentationListsAllMetrics(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	hold := func(context.Context, shard.Shard) error { return nil }
+	clientset, err := kubernetes.NewForConfig(reflectortest.Start(t).Config())
+	require.NoError(t, err)
+	member, err := shard.New(clientset.CoordinationV1(), shard.Group{Namespace: "default", Name: "sites", Shards: 3}, "one", hold)
+	require.NoError(t, err)
+	described := make(chan *prom.Desc)
+	go func() {
+		defer close(described)
+		for _, each := range []prom.Collector{prometheus.New(), prometheus.NewShards(member), prometheus.NewLeader("sites", manager.New(nil))} {
+			each.Describe(described)
+		}
+	}()
+	name := regexp.MustCompile(`fqName: "kubereflector_(\w+)"`)
+	for desc := range described {
+		found := name.FindStringSubmatch(desc.String())
+		require.Len(t, found, 2)
+		if !strings.HasPrefix(found[1], "reconcile_queue_") { // as of a subscriber
+			assert.True(t, regexp.MustCompile(`(?m)^//\t.*\b`+found[1]+`\b`).Match(text), found[1])
+		}
+	}
 }

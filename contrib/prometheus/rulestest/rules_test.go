@@ -20,8 +20,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// healthy is what a program shows that is well: it lists twice an hour, a watch in ten
-// breaks, and one call in fifty fails.
+// healthy is what a program shows that is well: it lists twice an hour, a watch in ten breaks, one
+// call in fifty fails, and a kind without versions is polled until it has versions.
 const healthy = `load 1m
   kubereflector_synced{informer="pods"} 0x3 1x60
   kubereflector_watch_broken_seconds{informer="pods"} 0 20 0x60
@@ -30,6 +30,9 @@ const healthy = `load 1m
   kubereflector_event_lag_seconds_bucket{informer="pods", le="30"} 0+100x60
   kubereflector_event_lag_seconds_bucket{informer="pods", le="+Inf"} 0+100x60
   kubereflector_list_duration_seconds_count{informer="pods", reason="ok", streamed="true"} 1x30 2x30
+  kubereflector_list_duration_seconds_count{informer="metrics", reason="ok", streamed="false"} 0+2x40 80x20
+  kubereflector_reflectors{informer="metrics", phase="Polling"} 1x40 0x20
+  kubereflector_reflectors{informer="metrics", phase="Watching"} 0x40 1x20
   kubereflector_watch_duration_seconds_count{informer="pods", reason="ok"} 0+1x60
   kubereflector_watch_duration_seconds_count{informer="pods", reason="cut_off"} 0x9 1x9 2x9 3x9 4x9 5x20
   kubereflector_queue_oldest_seconds{informer="pods", subscriber="worker"} 0+60x10 0x50
