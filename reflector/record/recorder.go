@@ -95,8 +95,7 @@ func (r *Recorder) Err() error {
 }
 
 // Close ends the recording, writes what is left of it, and returns Err. Close it after the program's
-// clients, because a recording without their end is the one of a killed program: see
-// [ErrRecordingCut].
+// clients: what they receive later is not recorded, so in a replay their watches stay open and silent.
 func (r *Recorder) Close() error {
 	r.add(frame{Kind: frameStopped})
 	r.mu.Lock()
@@ -431,7 +430,9 @@ func masked(data []byte, resource string, event bool) json.RawMessage {
 		return json.RawMessage("null") // another value than an object
 	}
 	name := strings.TrimSuffix(resource, "s") // compared with the names of types
+	kind, _ := tree["kind"].(string)
 	items, isList := tree["items"].([]any)
+	isList = isList && (kind == "" || strings.HasSuffix(kind, "List")) // an object may have items, too
 	switch object, _ := tree["object"].(map[string]any); {
 	case event && object != nil:
 		metadata, _ := object["metadata"].(map[string]any)
@@ -441,11 +442,22 @@ func masked(data []byte, resource string, event bool) json.RawMessage {
 			annotations[metav1.InitialEventsAnnotationKey] = over
 		}
 	case isList:
-		kind, _ := tree["kind"].(string)
-		for _, item := range items {
-			item, _ := item.(map[string]any)
+		others := make([]any, len(items)) // what is no object is masked as a part of the list
+		for i, item := range items {
+			if _, isObject := item.(map[string]any); !isObject {
+				others[i] = item
+			}
+		}
+		tree["items"] = others
+		secrets.Object(tree, name)
+		for i, item := range items {
+			item, isObject := item.(map[string]any)
+			if !isObject {
+				continue
+			}
+			others[i] = item
 			said, version := item["kind"], item["apiVersion"]
-			if item == nil || said != nil {
+			if said != nil {
 				secrets.Object(item, name)
 				continue
 			}

@@ -442,6 +442,30 @@ func get(t *testing.T, through http.RoundTripper, path string) *http.Response {
 	return answer
 }
 
+// Items do not make an object a list, and a list may have other items than objects.
+func TestSecretsBesideTheItemsAreMasked(t *testing.T) {
+	const secret = `{"kind":"Secret","apiVersion":"v1","data":{"p":"cGFzc3dvcmQ="}}`
+	const quoted = `"kind: Secret\ndata: {p: cGFzc3dvcmQ=}"`
+	for name, fields := range map[string]string{
+		"object":                      `"kind":"Bundle","items":[` + quoted + `,{"name":"first","template":` + secret + `},"second",null,[` + secret + `]]`,
+		"object with a copy":          `"kind":"Bundle","items":[{"name":"first","template":` + secret + `},"second"],"copy":"{\"p\":\"cGFzc3dvcmQ=\"}"`,
+		"object that is named a list": `"kind":"AllowList","items":["first",` + quoted + `,{"name":"second"}],"template":` + secret,
+		"list":                        `"kind":"BundleList","items":[{"name":"first"},` + quoted + `,[` + quoted + `],"second",null,{"template":` + secret + `}]`,
+		"list without a kind":         `"items":[{"name":"first"},` + quoted + `,"second"],"template":` + secret,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text bytes.Buffer
+			recorder := record.NewRecorder(&text)
+			answer := get(t, recorder.Wrap(answering(`{"apiVersion":"example.com/v1",`+fields+`}`)), "/apis/example.com/v1/bundles/a")
+			_, err := io.ReadAll(answer.Body)
+			require.NoError(t, err)
+			require.NoError(t, recorder.Close())
+			assert.NotContains(t, text.String(), "cGFzc3dvcmQ=")
+			assert.Regexp(t, "first.*second", text.String())
+		})
+	}
+}
+
 // client-go closes a watch from another goroutine than the one that reads it.
 func TestDataThatIsReadAfterTheEndOfAWatchIsNotRecorded(t *testing.T) {
 	var text bytes.Buffer
