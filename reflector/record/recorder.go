@@ -304,6 +304,7 @@ type unfinished struct {
 	stream  bool   // an opened watch, whose events are written one by one
 	data    []byte // of the body, as far as it is not written
 	scanned int    // the part of data that has no end of an event
+	invalid bool   // no event of the stream follows
 }
 
 // encode returns the lines of frames, and the number of received bytes that no longer wait.
@@ -345,6 +346,10 @@ func (r *Recorder) encode(frames []frame, began time.Time) (text []byte, freed i
 				line(f)
 			}
 		case frameData:
+			if of.invalid {
+				freed += len(f.data)
+				break
+			}
 			of.data = append(of.data, f.data...)
 			if of.stream {
 				freed += r.writeEvents(of, f.At, line)
@@ -355,7 +360,9 @@ func (r *Recorder) encode(frames []frame, began time.Time) (text []byte, freed i
 			if of.stream {
 				of.data = append(of.data, '\n') // the last event may have no end of a line
 				r.writeEvents(of, f.At, line)
-				f.Rest = restOf(bytes.TrimSuffix(of.data, []byte{'\n'}))
+				if f.Rest = restOf(bytes.TrimSuffix(of.data, []byte{'\n'})); of.invalid {
+					f.Rest = restMalformed
+				}
 			} else if whole := json.Valid(of.data); of.answer.Kind != "" && (whole || f.Kind == frameEnded) {
 				f.Kind, f.Status, f.ContentType, f.RetryAfter = frameAnswer, of.answer.Status, of.answer.ContentType, of.answer.RetryAfter
 				if f.Failure = nil; whole {
@@ -375,6 +382,11 @@ func (r *Recorder) encode(frames []frame, began time.Time) (text []byte, freed i
 func (r *Recorder) writeEvents(of *unfinished, at offset, line func(any)) (freed int) {
 	events := frame{At: at, Kind: frameEvents, ID: of.answer.ID}
 	for {
+		if next := bytes.TrimLeft(of.data, " \t\r\n"); len(next) > 0 && next[0] != '{' {
+			freed += len(of.data)
+			of.data, of.scanned, of.invalid = nil, 0, true
+			break
+		}
 		end := bytes.IndexByte(of.data[of.scanned:], '\n')
 		if end < 0 {
 			break

@@ -466,6 +466,32 @@ func TestSecretsBesideTheItemsAreMasked(t *testing.T) {
 	}
 }
 
+// A server, or a proxy in front of it, may ignore what the recorder accepts.
+func TestWatchThatIsNoJSONFillsNoMemory(t *testing.T) {
+	added := func(kind string) string { return `{"type":"ADDED","object":{"kind":"` + kind + `"}}` + "\n" }
+	for name, first := range map[string]string{"from the start": "", "later": added("Pod")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var text bytes.Buffer
+				recorder := record.NewRecorder(&text)
+				recorder.SetLimit(1 << 20)
+				answer := get(t, recorder.Wrap(answering(first+strings.Repeat("\x00\n", 1<<20)+added("Node"))), "/api/v1/pods?watch=true")
+				chunk := make([]byte, 1<<18)
+				var err error
+				for err == nil {
+					_, err = answer.Body.Read(chunk)
+					synctest.Wait() // for the writer
+				}
+				require.ErrorIs(t, err, io.EOF)
+				require.NoError(t, recorder.Close())
+				assert.Equal(t, first != "", strings.Contains(text.String(), `"Pod"`))
+				assert.NotContains(t, text.String(), "Node", "no client reads on")
+				assert.Contains(t, text.String(), `"rest":"malformed"`)
+			})
+		})
+	}
+}
+
 // client-go closes a watch from another goroutine than the one that reads it.
 func TestDataThatIsReadAfterTheEndOfAWatchIsNotRecorded(t *testing.T) {
 	var text bytes.Buffer
