@@ -3,6 +3,7 @@ package otel
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -24,7 +25,8 @@ type calls struct {
 
 // named has the common parts of the spans of one subscriber. It is immutable.
 type named struct {
-	handle, queue string // the names of the spans
+	since         time.Time // of the last subscription of that name; zero if it is unknown
+	handle, queue string    // the names of the spans
 	attributes    trace.SpanStartEventOption
 	options       []trace.SpanStartOption // for spans of calls
 }
@@ -44,11 +46,22 @@ func (c *calls) of(subscriber string) *named {
 		attributes: attributes,
 		options:    slices.Clip([]trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), attributes}),
 	}
+	c.keep(subscriber, n)
+	return n
+}
+
+// begin notes that a subscription begins.
+func (c *calls) begin(subscriber string) {
+	begun := *c.of(subscriber)
+	begun.since = time.Now()
+	c.keep(subscriber, &begun)
+}
+
+func (c *calls) keep(subscriber string, n *named) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known == nil || len(c.known) >= maxNamed {
 		c.known = map[string]*named{}
 	}
 	c.known[subscriber] = n
-	return n
 }

@@ -23,8 +23,8 @@ import (
 // not wait for its exporter. The provider's sampler also applies.
 //
 // Add keeps the last trace of each object, for the latest 1024 objects. A handler that runs after
-// its trace was dropped has a separate span. So does a handler for an object without a resource
-// version.
+// its trace was dropped has a separate span. So does a handler that was subscribed after the change,
+// and one for an object without a resource version.
 func Add[T any](t *Tracing, i *informer.Informer[T], every int) (stop func()) {
 	c := t.chainsOf(i.Name())
 	unfollow := i.Follow(&follower[T]{tracer: t.tracer, name: i.Name(), every: max(every, 1), to: c})
@@ -32,8 +32,8 @@ func Add[T any](t *Tracing, i *informer.Informer[T], every int) (stop func()) {
 	var stopped atomic.Bool
 	return func() {
 		unfollow()
-		if stopped.CompareAndSwap(false, true) {
-			c.followers.Add(-1)
+		if stopped.CompareAndSwap(false, true) && c.followers.Add(-1) == 0 {
+			c.recent.clear() // the program may make informers of ever new names
 		}
 	}
 }

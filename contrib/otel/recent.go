@@ -51,6 +51,13 @@ func (r *recent[K, V]) slotLocked(key K) (slot int) {
 	return slot
 }
 
+// clear removes all entries.
+func (r *recent[K, V]) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all, r.slots, r.next = nil, nil, 0
+}
+
 // get returns the entry of a key.
 func (r *recent[K, V]) get(key K) (V, bool) {
 	r.mu.Lock()

@@ -37,6 +37,13 @@ func TestRecentForgetsWhatIsOldest(t *testing.T) {
 	assert.Len(t, r.slots, maxRecent)
 	_, ok = r.get(10*maxRecent - 2)
 	assert.True(t, ok)
+
+	r.clear()
+	assert.Empty(t, r.all)
+	assert.Empty(t, r.slots)
+	set(1, "after")
+	got, _ = r.get(1)
+	assert.Equal(t, "after", got)
 }
 
 func TestChangesThatAreNotChosenCostNoMemory(t *testing.T) {

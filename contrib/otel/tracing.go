@@ -40,7 +40,8 @@ func (f optionFunc) apply(t *Tracing) { f(t) }
 // WithChosenOnly makes spans for calls of handlers and reconcile functions only in traces of
 // changes that [Add] chose. Every other call then costs one map lookup. Without this option each
 // call has a span, and a span that a sampler drops takes about half a microsecond. Lists and
-// watches have spans in both cases.
+// watches have spans in both cases. A retry of a reconcile function belongs to no trace, so with this
+// option it has no span.
 func WithChosenOnly() Option { return optionFunc(func(t *Tracing) { t.chosenOnly = true }) }
 
 // New returns a Tracing that makes spans by a provider.
@@ -107,12 +108,18 @@ func (o observer) Watched(watch reflector.WatchDone) {
 	span.End(trace.WithTimestamp(watch.Began.Add(watch.Lasted)))
 }
 
-// Queues implements [informer.Observer]: traces need no queues.
-func (observer) Queues(_, _ string) func(eventqueue.TakeInfo) { return nil }
+// Queues implements [informer.Observer]. Traces need no queues, but the time of the subscription.
+func (o observer) Queues(_, subscription string) func(eventqueue.TakeInfo) {
+	o.calls.begin(subscription)
+	return nil
+}
 
 // Handling implements [informer.Observer].
 func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
 	of, first := o.chains.of(call)
+	if of.commit.IsValid() && of.at.Before(o.calls.of(call.Subscription).since) {
+		of, first = chain{}, false // the handler did not wait since the change
+	}
 	if o.chosenOnly && !of.commit.IsValid() {
 		return ctx, nil
 	}

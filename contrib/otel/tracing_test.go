@@ -244,6 +244,39 @@ func TestTimeInTheQueueIsASpanOfItsOwn(t *testing.T) {
 	})
 }
 
+// A program may subscribe a handler on demand, or once it has won an election.
+func TestAHandlerThatComesLaterDoesNotBelongToEarlierTraces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTraced(t)
+		defer otel.Add(p.tracing, p.maps, 1)()
+		worker := func(name string) {
+			attempts := 0
+			p.maps.Handle(informer.HandlerFunc[*corev1.ConfigMap](func(context.Context, eventqueue.Event[*corev1.ConfigMap]) error {
+				if attempts++; attempts == 1 {
+					return errors.New("not now")
+				}
+				return nil
+			}), informer.WithName(name))
+		}
+		worker("early")
+		require.NoError(t, p.server.Create(named("listed")))
+		stop := p.run(p.maps)
+		require.NoError(t, p.server.Create(named("watched")))
+		<-time.After(time.Hour)
+		before := len(p.paths())
+		worker("late")
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"handle maps/late", "handle maps/late", "handle maps/late"}, p.paths()[before:])
+		require.NoError(t, p.server.Create(named("new")))
+		<-time.After(time.Minute)
+		stop()
+		for _, name := range []string{"early", "late"} {
+			assert.Contains(t, p.paths()[before+3:], "commit maps > queue maps/"+name)
+			assert.Contains(t, p.paths()[before+3:], "commit maps > handle maps/"+name)
+		}
+	})
+}
+
 func TestEventsBelongToTheTraceOfTheirOwnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTraced(t)
@@ -274,6 +307,7 @@ func TestEventsBelongToTheTraceOfTheirOwnChange(t *testing.T) {
 		assert.Contains(t, p.find("commit maps").Attributes(), attribute.String("kubereflector.event.origin", "Watch"))
 		stopTracing()
 		stopTracing()
+		assert.Zero(t, p.tracing.Remembered("maps"))
 		before := len(p.paths())
 		require.NoError(t, p.server.Create(named("c")))
 		require.NoError(t, p.server.Create(named("d")))
