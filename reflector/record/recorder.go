@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -150,18 +151,22 @@ func (t transport) RoundTrip(asked *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// acceptedJSON returns the media types of JSON among those that a client accepts.
+// acceptedJSON returns the media types of JSON among those that a client accepts. If there are none, it
+// returns JSON with the parameters of the others, which may name the kind of the answer.
 func acceptedJSON(accepted string) string {
-	var types []string
+	const media = "application/json"
+	var types, others []string
 	for one := range strings.SplitSeq(accepted, ",") {
-		if one = strings.TrimSpace(one); strings.HasPrefix(one, "application/json") {
+		if one = strings.TrimSpace(one); strings.HasPrefix(one, media) {
 			types = append(types, one)
+		} else if end := strings.IndexByte(one, ';'); end >= 0 {
+			others = append(others, media+one[end:])
 		}
 	}
 	if types == nil {
-		return "application/json"
+		types = others
 	}
-	return strings.Join(types, ",")
+	return cmp.Or(strings.Join(types, ","), media)
 }
 
 // body is the body of an answer.

@@ -506,6 +506,37 @@ func TestDataThatIsReadAfterTheEndOfAWatchIsNotRecorded(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// asking remembers what a request accepted.
+type asking struct {
+	answering
+	accepted *string
+}
+
+func (a asking) RoundTrip(r *http.Request) (*http.Response, error) {
+	*a.accepted = r.Header.Get("Accept")
+	return a.answering.RoundTrip(r)
+}
+
+func TestServerIsAskedForTheSameKindAsJSON(t *testing.T) {
+	for accepts, want := range map[string]string{
+		"":                                    "application/json",
+		"application/vnd.kubernetes.protobuf": "application/json",
+		"application/vnd.kubernetes.protobuf,application/json;as=Table;g=meta.k8s.io;v=v1":                             "application/json;as=Table;g=meta.k8s.io;v=v1",
+		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1":                          "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+		"application/vnd.kubernetes.protobuf; as=Table;g=meta.k8s.io;v=v1 , application/vnd.kubernetes.protobuf;q=0.5": "application/json; as=Table;g=meta.k8s.io;v=v1,application/json;q=0.5",
+	} {
+		recorder := record.NewRecorder(io.Discard)
+		asked, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/api/v1/pods", nil)
+		require.NoError(t, err)
+		asked.Header.Set("Accept", accepts)
+		var got string
+		_, err = recorder.Wrap(asking{`{}`, &got}).RoundTrip(asked)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+		require.NoError(t, recorder.Close())
+	}
+}
+
 func TestSchemasAreNoDiscovery(t *testing.T) {
 	var text bytes.Buffer
 	recorder := record.NewRecorder(&text)
