@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -92,6 +93,51 @@ func TestOneLeadsAndTheOtherTakesOverWhenItHasEnded(t *testing.T) {
 		assert.True(t, second.Leading(), "the lease was given up")
 		require.NoError(t, stopSecond())
 		<-two.ended
+	})
+}
+
+// theirs runs client-go's own elector, which gives its lease up at the end.
+func theirs(t *testing.T, lock resourcelock.Interface) (e *leaderelection.LeaderElector, stop func()) {
+	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: defaultLeaseDuration, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(ctx context.Context) { <-ctx.Done() }, OnStoppedLeading: func() {}},
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.Run(ctx)
+	}()
+	return e, func() { cancel(); <-ended }
+}
+
+// A program that moves here may keep the name of its lease: in a rolling update, processes of both kinds wait for
+// each other.
+func TestClientGosElectorsTakeTurnsWithOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		old, stopOld := theirs(t, newLock(t, server, "old"))
+		<-time.After(time.Minute)
+		assert.True(t, old.IsLeader())
+		led := newLed()
+		ours := New(newLock(t, server, "ours"), led)
+		stop := start(t, ours)
+		<-time.After(time.Minute)
+		assert.False(t, ours.Leading())
+		stopOld()
+		<-time.After(5 * time.Second) // less than the lease
+		assert.True(t, ours.Leading(), "the lease was given up")
+
+		led.takes = 10 * time.Second
+		back, stopBack := theirs(t, newLock(t, server, "back"))
+		<-time.After(time.Minute)
+		assert.False(t, back.IsLeader())
+		require.NoError(t, stop())
+		<-led.ended
+		<-time.After(5 * time.Second)
+		assert.True(t, back.IsLeader())
+		stopBack()
 	})
 }
 
