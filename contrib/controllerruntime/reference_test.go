@@ -215,9 +215,10 @@ func TestEventsByReference(t *testing.T) {
 	assert.Equal(t, "3", token(t, c, "a", "one"))
 	step(server.Update, secret("a", "one", "mine", "4"), "update one=theirs  to one=mine 4")
 	assert.Equal(t, "4", token(t, c, "a", "one"))
-	step(server.Delete, secret("a", "one", "", ""), "delete one=mine 4")
+	remove := func(object metav1.Object) error { return server.Delete(object) }
+	step(remove, secret("a", "one", "", ""), "delete one=mine 4")
 	step(server.Create, secret("a", "three", "mine", "5"), "add three=mine 5")
-	step(server.Delete, secret("a", "two", "", ""), "delete two=theirs ")
+	step(remove, secret("a", "two", "", ""), "delete two=theirs ")
 	assert.Empty(t, events)
 }
 

@@ -94,6 +94,20 @@ func TestACorrectOperatorHasNoFindings(t *testing.T) {
 	assert.Empty(t, Find(t, Scenario{Operator: polling(keep), Steps: life, OldServers: true}))
 }
 
+func TestADeletionHasThePolicyOfItsStep(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	for _, object := range []metav1.Object{parent(), pod} {
+		server := reflectortest.Start(t)
+		step := Delete(object, metav1.DeletePropagationForeground)
+		assert.Contains(t, step.Name, " default/a (Foreground)")
+		require.NoError(t, server.Create(object))
+		require.NoError(t, step.Do(server))
+		require.NoError(t, server.Get(object))
+		assert.Equal(t, []string{metav1.FinalizerDeleteDependents}, object.GetFinalizers())
+		assert.NotNil(t, object.GetDeletionTimestamp())
+	}
+}
+
 // An operator that tries again every three seconds repeats two empty writes in each of 200 tries.
 func TestTheWritesBeforeOneThatFailsForLongAreNotCounted(t *testing.T) {
 	operator := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {

@@ -61,15 +61,17 @@ func (s *Server) updateObject(res *resource, in object) (*record, error) {
 }
 
 // Delete deletes the object that obj names, at once unless finalizers hold it. A Namespace always has one,
-// so it is only marked. Delete orphans no dependents, also if obj is a Job, whose deletion by a client
-// without a policy does.
-func (s *Server) Delete(obj metav1.Object) error {
+// so it is only marked. Without a policy, Delete orphans no dependents, also if obj is a Job, whose deletion
+// by a client without a policy does. policy is at most one: kubectl delete --cascade sets it.
+func (s *Server) Delete(obj metav1.Object, policy ...metav1.DeletionPropagation) error {
 	res, err := s.registry().forObject(obj)
 	if err != nil {
 		return err
 	}
 	options := metav1.NewDeleteOptions(0)
-	if res.orphans {
+	if len(policy) > 0 {
+		options.PropagationPolicy = &policy[0]
+	} else if res.orphans {
 		options.PropagationPolicy = new(metav1.DeletePropagationBackground)
 	}
 	_, _, err = s.deleteObject(res, obj.GetNamespace(), obj.GetName(), options, false)

@@ -503,3 +503,14 @@ func TestDirectDeletionOrphansNothing(t *testing.T) {
 	c.collect()
 	require.Empty(t, c.state())
 }
+
+func TestDirectDeletionHasThePolicyOfItsCaller(t *testing.T) {
+	c := startCollected(t)
+	o, other := c.configMap("o"), c.configMap("other")
+	c.configMap("p", owned(o, blocking), held(byTest))
+	c.configMap("q", owned(other))
+	require.NoError(t, c.Delete(o, metav1.DeletePropagationForeground))
+	require.NoError(t, c.Delete(other, metav1.DeletePropagationOrphan))
+	c.collect()
+	require.Equal(t, []string{"o held by foregroundDeletion deleting", "p of o! held by example.com/test deleting", "q"}, c.state())
+}

@@ -101,8 +101,8 @@ func TestDirectWritesKeepTheStatusAndClientsOnlyThere(t *testing.T) {
 func TestANilObjectIsRefused(t *testing.T) {
 	s := reflectortest.Start(t)
 	for _, obj := range []metav1.Object{nil, (*corev1.ConfigMap)(nil), (*unstructured.Unstructured)(nil)} {
-		for _, do := range []func(metav1.Object) error{s.Create, s.Update, s.Delete, s.Get} {
-			require.ErrorContains(t, do(obj), "the object is nil")
+		for _, err := range []error{s.Create(obj), s.Update(obj), s.Delete(obj), s.Get(obj)} {
+			require.ErrorContains(t, err, "the object is nil")
 		}
 	}
 }

@@ -36,7 +36,7 @@ type Cluster struct {
 type Memory interface {
 	Create(object metav1.Object) error
 	Update(object metav1.Object) error
-	Delete(object metav1.Object) error
+	Delete(object metav1.Object, policy ...metav1.DeletionPropagation) error
 	Get(object metav1.Object) error
 	Requests(filters ...reflectortest.RequestFilter) []reflectortest.Request
 	ForgetRequests()
@@ -192,7 +192,7 @@ func (c Cluster) Update(objects ...metav1.Object) func() error {
 
 // Delete returns a step that deletes objects from the in-memory API server.
 func (c Cluster) Delete(objects ...metav1.Object) func() error {
-	return each(objects, c.Memory.Delete)
+	return each(objects, func(object metav1.Object) error { return c.Memory.Delete(object) })
 }
 
 func each(objects []metav1.Object, do func(metav1.Object) error) func() error {
