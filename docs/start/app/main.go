@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log"
 	"sync"
 
@@ -71,7 +72,7 @@ func run(ctx context.Context, config *rest.Config) error {
 	var seen sync.Map // from the key of an App to its UID, after this process has read it live
 	manager.Reconcile(m, "apps", apps.Informer,
 		func(ctx context.Context, key store.Key, app *App) (reconcile.Result, error) {
-			if app == nil { // the App was deleted, and Kubernetes deletes its Deployment
+			if app == nil || app.DeletionTimestamp != nil { // Kubernetes deletes its Deployment
 				seen.Delete(key)
 				return reconcile.Result{}, nil
 			}
@@ -84,7 +85,10 @@ func run(ctx context.Context, config *rest.Config) error {
 				}
 				seen.Store(key, app.UID)
 			}
-			held, _ := deployments.Informer.Cache().Get(key)
+			held, found := deployments.Informer.Cache().Get(key)
+			if found && !metav1.IsControlledBy(held, app) {
+				return reconcile.Result{}, fmt.Errorf("there is a Deployment %s that is not of this App", key)
+			}
 			deployment, err := deployments.Client.Reapply(ctx, held, app.deployment(), asApps)
 			if err != nil {
 				return reconcile.Result{}, err // the manager logs it and retries with back-off

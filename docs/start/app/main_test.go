@@ -36,12 +36,13 @@ func TestDeploymentIsAppliedDespiteFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in the bubble, waiting takes no time
 		server := reflectortest.Start(t, custom)
 		failed := server.Inject(reflectortest.Answer(503).On("patch", "deployments").Times(3))
-		server.Inject(reflectortest.ResetAfterEvents(1).On("watch", "apps").Times(2))
+		broken := server.Inject(reflectortest.ResetAfterEvents(1).On("watch", "apps").Times(2))
 		go run(t.Context(), server.Config())
 		require.NoError(t, server.Create(newApp("shop", 2)))
 		applied := func() bool { return server.Get(deploymentOf("shop")) == nil }
 		require.NoError(t, server.WaitFor(t.Context(), applied))
 		assert.Equal(t, 3, failed.Hits(), "each of the three faults was met")
+		assert.Equal(t, 2, broken.Hits())
 	})
 }
 
@@ -68,6 +69,24 @@ func TestStatusFollowsTheDeployment(t *testing.T) {
 	})
 }
 
+func TestDeploymentOfAnotherOwnerIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, custom)
+		theirs := newApp("shop", 2).deployment() // no field differs, so an apply would not conflict
+		theirs.OwnerReferences = nil
+		require.NoError(t, server.Create(theirs))
+		require.NoError(t, server.Create(newApp("shop", 2)))
+		go run(t.Context(), server.Config())
+		<-time.After(time.Hour)
+		require.NoError(t, server.Get(theirs))
+		assert.Empty(t, theirs.OwnerReferences)
+		require.NoError(t, server.Delete(theirs))
+		<-time.After(10 * time.Minute)
+		require.NoError(t, server.Get(theirs))
+		assert.Len(t, theirs.OwnerReferences, 1, "the name is free, so the App gets its Deployment")
+	})
+}
+
 func TestDeletedAppOfAnOldListIsNotApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t, custom)
@@ -84,8 +103,8 @@ func TestDeletedAppOfAnOldListIsNotApplied(t *testing.T) {
 	})
 }
 
-// lagging is an API server that answers the first watch-list of Apps from the past: the App is deleted
-// and created again right after it.
+// lagging is an API server on which the App is deleted and created again just before it is read live.
+// The cache of the operator still shows the old one, as after a first list from the past.
 type lagging struct {
 	http.RoundTripper
 	server *reflectortest.Server

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller/simulate"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestEverySimulatedDisturbanceEndsAsUndisturbed(t *testing.T) {
@@ -18,6 +19,7 @@ func TestEverySimulatedDisturbanceEndsAsUndisturbed(t *testing.T) {
 			simulate.Change(shop, func(a *App) { a.Spec.Replicas = 3 }),
 			simulate.Delete(shop),
 			simulate.Create(shop),
+			simulate.Delete(shop, metav1.DeletePropagationForeground),
 		},
 		OldServers: true, // with restarts behind a write as well
 		Most:       100,

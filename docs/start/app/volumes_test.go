@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -103,6 +104,9 @@ func runVolumes(ctx context.Context, config *rest.Config, buckets *cloud) error 
 			if err != nil || !alive {
 				return reconcile.Result{}, err
 			}
+			if found && !metav1.IsControlledBy(held, app) { // an apply would adopt it, so its data would go with the App
+				return reconcile.Result{}, fmt.Errorf("there is a PersistentVolumeClaim %s that is not of this App", key)
+			}
 			claim, err := claims.Client.Reapply(ctx, held, app.claim(), asApps)
 			if err != nil || claim.Status.Phase != corev1.ClaimBound {
 				return reconcile.Result{}, err
@@ -162,6 +166,27 @@ func TestBucketIsDeletedAfterItsVolume(t *testing.T) {
 		<-time.After(time.Minute)
 		assert.Empty(t, buckets.all())
 		assert.Error(t, server.Get(newApp("shop", 1)), "it is gone")
+	})
+}
+
+func TestVolumeOfAnotherOwnerIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, buckets := reflectortest.Start(t, custom), &cloud{}
+		buckets.clear()
+		theirs := newApp("shop", 1).claim() // no field differs, so an apply would not conflict
+		theirs.OwnerReferences, theirs.Status.Phase = nil, corev1.ClaimBound
+		require.NoError(t, server.Create(theirs))
+		require.NoError(t, server.Create(newApp("shop", 1)))
+		go runVolumes(t.Context(), server.Config(), buckets)
+		<-time.After(time.Hour)
+		require.NoError(t, server.Get(theirs))
+		assert.Empty(t, theirs.OwnerReferences)
+		assert.Empty(t, buckets.all())
+		require.NoError(t, server.Delete(newApp("shop", 1)))
+		<-time.After(time.Hour)
+		assert.Error(t, server.Get(newApp("shop", 1)), "the App is gone")
+		require.NoError(t, server.Get(theirs))
+		assert.Nil(t, theirs.DeletionTimestamp)
 	})
 }
 

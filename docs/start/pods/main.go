@@ -10,6 +10,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
@@ -23,7 +24,7 @@ import (
 func main() {
 	demo := flag.Bool("demo", false, "run on an API server in memory, instead of a cluster")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	rules := clientcmd.NewDefaultClientConfigLoadingRules() // KUBECONFIG, or ~/.kube/config
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
