@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/controller/manager"
@@ -67,7 +68,7 @@ type operator struct {
 
 // reconcile is the function of docs/start/app, with Events.
 func (o *operator) reconcile(ctx context.Context, key store.Key, app *App) (reconcile.Result, error) {
-	if app == nil { // the App was deleted, and Kubernetes deletes its Deployment
+	if app == nil || app.DeletionTimestamp != nil { // Kubernetes deletes its Deployment
 		o.seen.Delete(key)
 		return reconcile.Result{}, nil
 	}
@@ -80,20 +81,42 @@ func (o *operator) reconcile(ctx context.Context, key store.Key, app *App) (reco
 		}
 		o.seen.Store(key, app.UID)
 	}
-	held, found := o.deployments.Informer.Cache().Get(key)
-	deployment, err := o.deployments.Client.Reapply(ctx, held, app.deployment(), asApps)
+	held, err := o.held(ctx, key, app)
+	var deployment *appsv1.Deployment
+	if err == nil {
+		deployment, err = o.deployments.Client.Reapply(ctx, held, app.deployment(), asApps)
+	}
 	of := recorder.Reference(app, appKind)
 	if err != nil {
 		o.events.Eventf(of, nil, corev1.EventTypeWarning, "ApplyFailed", "Apply", "%v", err)
 		return reconcile.Result{}, err // the manager logs it and retries with back-off
 	}
-	if !found {
+	if held == nil {
 		o.events.Eventf(of, deployment, corev1.EventTypeNormal, "Applied", "Apply", "Deployment %s has %d replicas", key.Name, app.Spec.Replicas)
 	}
 	want := write.Copy(app) // all readers of the cache share app
 	want.Status.ReadyReplicas = deployment.Status.ReadyReplicas
 	_, err = write.Status(ctx, o.apps.Client, app, want)
 	return reconcile.Result{}, err
+}
+
+// held returns the Deployment of an App, or nil. The cache has only Deployments with our label, so the
+// server is asked for one that it lacks: an apply would adopt the Deployment of somebody else.
+func (o *operator) held(ctx context.Context, key store.Key, app *App) (*appsv1.Deployment, error) {
+	held, found := o.deployments.Informer.Cache().Get(key)
+	if !found {
+		var err error
+		held, err = o.deployments.Client.In(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if !metav1.IsControlledBy(held, app) {
+		return nil, fmt.Errorf("there is a Deployment %s that is not of this App", key)
+	}
+	return held, nil
 }
 
 // deployment returns the fields of the Deployment that the operator owns.

@@ -137,10 +137,48 @@ func inBubble(t *testing.T, server *reflectortest.Server, use func()) {
 	defer stop()
 	result := make(chan error, 1)
 	go func() { result <- run(ctx, server.Config(), "apps", "", zap.NewNop()) }()
-	waitForDeployment(t, server)
 	use()
 	stop()
 	require.NoError(t, <-result)
+}
+
+func TestDeploymentOfAnotherOwnerIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := start(t)
+		theirs := newApp().deployment() // no field differs, so an apply would not conflict
+		theirs.Labels, theirs.OwnerReferences = nil, nil
+		require.NoError(t, server.Create(theirs))
+		inBubble(t, server, func() { <-time.After(time.Hour) })
+		for _, r := range server.Requests(reflectortest.Verb("watch"), reflectortest.ForResource("deployments")) {
+			assert.Equal(t, managedBy+"="+name, r.Query.Get("labelSelector"), "the cache lacks theirs")
+		}
+		require.NoError(t, server.Get(theirs))
+		assert.Empty(t, theirs.OwnerReferences)
+		events, err := reflectortest.List[*eventsv1.Event](server, "default")
+		require.NoError(t, err)
+		if assert.NotEmpty(t, events) {
+			assert.Equal(t, "ApplyFailed: there is a Deployment default/shop that is not of this App", events[0].Reason+": "+events[0].Note)
+		}
+	})
+}
+
+func TestWriteWithoutAnAnswerIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := start(t)
+		inBubble(t, server, func() {
+			waitForDeployment(t, server)
+			stalled := server.Inject(reflectortest.Stall(nil).On("patch", "deployments").Times(1))
+			app := newApp()
+			require.NoError(t, server.Get(app))
+			app.Spec.Replicas = 3
+			require.NoError(t, server.Update(app))
+			<-time.After(2 * time.Minute)
+			assert.Equal(t, 1, stalled.Hits())
+			deployment := app.deployment()
+			require.NoError(t, server.Get(deployment))
+			assert.EqualValues(t, 3, *deployment.Spec.Replicas)
+		})
+	})
 }
 
 // No step of the end is answered here: neither the running call, nor the lease, nor the Events.
@@ -150,6 +188,7 @@ func TestEndFitsTheGracePeriodIfTheServerIsSilent(t *testing.T) {
 		server := start(t)
 		var begin time.Time
 		inBubble(t, server, func() {
+			waitForDeployment(t, server)
 			app := newApp()
 			require.NoError(t, server.Get(app))
 			server.Inject(reflectortest.Stall(nil))
@@ -178,6 +217,7 @@ func TestEverySimulatedDisturbanceEndsAsUndisturbed(t *testing.T) {
 			simulate.Change(shop, func(a *App) { a.Spec.Replicas = 3 }),
 			simulate.Delete(shop),
 			simulate.Create(shop),
+			simulate.Delete(shop, metav1.DeletePropagationForeground),
 		},
 		OldServers: true,
 		Most:       60,

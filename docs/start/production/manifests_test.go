@@ -103,7 +103,7 @@ func TestRolesPermitTheRequests(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		server := start(t)
-		inBubble(t, server, func() {})
+		inBubble(t, server, func() { waitForDeployment(t, server) })
 		requested := map[string]bool{}
 		for _, r := range server.Requests() {
 			if r.Verb == "" {
@@ -114,7 +114,7 @@ func TestRolesPermitTheRequests(t *testing.T) {
 			assert.True(t, permit(rules[""], r.Verb, r.Group, resource) || r.Namespace != "" && permit(rules[r.Namespace], r.Verb, r.Group, resource),
 				"no role permits %s %s.%s in namespace %q", r.Verb, resource, r.Group, r.Namespace)
 		}
-		for _, request := range []string{"get apps", "watch apps", "patch apps/status", "watch deployments", "patch deployments", "create events", "update leases", "watch leases"} {
+		for _, request := range []string{"get apps", "watch apps", "patch apps/status", "get deployments", "watch deployments", "patch deployments", "create events", "update leases", "watch leases"} {
 			assert.True(t, requested[request], "%s was not requested", request)
 		}
 	})
