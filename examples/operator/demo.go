@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -17,13 +16,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"go.uber.org/zap"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 )
 
 //go:embed manifests/crd.yaml
@@ -107,7 +107,7 @@ type demo struct {
 
 // demonstrate runs the operator and shows the life of three Sites.
 func demonstrate(ctx context.Context, out io.Writer) error {
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go logs the leader election
+	manager.RouteKlog(zap.NewNop()) // client-go logs the leader election
 	server, err := reflectortest.NewServer(custom)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func demonstrate(ctx context.Context, out io.Writer) error {
 // newDemo returns a demonstration, with a lease as an earlier leader leaves it. Without that lease,
 // the operator waits 15 seconds.
 func newDemo(out io.Writer, server *reflectortest.Server) (*demo, error) {
-	released := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	released := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}}
 	released.Spec.HolderIdentity, released.Spec.LeaseDurationSeconds = new(string), new(int32)
 	*released.Spec.LeaseDurationSeconds = 1
 	return &demo{out, server, newZone()}, server.Create(released)
@@ -134,7 +134,7 @@ func (d *demo) start(ctx context.Context, api http.Handler) (stop func() error) 
 	ctx, cancel := context.WithCancel(ctx)
 	result := make(chan error, 1)
 	go func() {
-		result <- operate(ctx, d.server.Config(), inMemory(api), "default", "", slog.New(slog.DiscardHandler))
+		result <- operate(ctx, d.server.Config(), inMemory(api), name, "", zap.NewNop())
 	}()
 	return func() error { cancel(); return <-result }
 }
@@ -160,7 +160,7 @@ func (d *demo) run(ctx context.Context) error {
 		func() error { return d.wait(ctx, "Available Available Available") },
 		func() error { return d.show("The pods run") },
 		d.spoil,
-		func() error { return d.wait(ctx, "Progressing Available Available") },
+		func() error { return d.wait(ctx, "Progressing Progressing Available") },
 		func() error { return d.show("Another client changes one Deployment and deletes another") },
 		d.deleteAll,
 		func() error { return d.wait(ctx, "") },
@@ -217,7 +217,9 @@ func (d *demo) edit(name string, change func(*Site)) error {
 func (d *demo) runPods() error {
 	all, err := reflectortest.List[*appsv1.Deployment](d.server, "")
 	for _, one := range all {
-		if one.Status.ReadyReplicas = *one.Spec.Replicas; err == nil {
+		n := *one.Spec.Replicas
+		one.Status = appsv1.DeploymentStatus{ObservedGeneration: one.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n}
+		if err == nil {
 			err = d.server.Update(one)
 		}
 	}

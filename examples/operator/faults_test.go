@@ -152,6 +152,28 @@ func TestSiteThatCannotBeReconciledIsNotRetried(t *testing.T) {
 	})
 }
 
+func TestSiteIsNotAvailableWhileItsPodsAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWithShop(t)
+		w.must(w.runPods())
+		settle()
+		assert.Equal(t, "Available", w.reason("shop"))
+		w.must(w.edit("shop", func(s *Site) { s.Spec.Page = "another page" }))
+		settle()
+		assert.Equal(t, "Progressing", w.reason("shop"), "the controller of Deployments has not seen the new template")
+		d := &appsv1.Deployment{ObjectMeta: object("shop")}
+		w.must(w.server.Get(d))
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 3, UpdatedReplicas: 2, ReadyReplicas: 2}
+		w.must(w.server.Update(d))
+		settle()
+		assert.Equal(t, "Progressing", w.reason("shop"), "a ready pod is old")
+		w.must(w.runPods())
+		settle()
+		assert.Equal(t, "Available", w.reason("shop"))
+		w.must(w.stop())
+	})
+}
+
 func TestSecretIsAwaitedAndFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
@@ -421,6 +443,7 @@ func TestOperatorEndsWithinItsGracePeriodDuringAnOutage(t *testing.T) {
 	var manifest appsv1.Deployment
 	require.NoError(t, yaml.UnmarshalStrict([]byte(documents[len(documents)-1]), &manifest))
 	grace := time.Duration(*manifest.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+	assert.Greater(t, grace, 42*time.Second, "the longest end, which the faults below do not reach: docs/maintainers/shutdown.md")
 	for name, fault := range map[string]reflectortest.Fault{
 		"gone": reflectortest.Refuse(), "hangs": reflectortest.Stall(nil), "hangs for writes": reflectortest.Stall(nil).On("update", ""),
 		"hangs for Events": reflectortest.Stall(nil).On("", "events"),

@@ -1,16 +1,17 @@
 // Program operator is a complete operator. A Site asks for a web page: the operator applies a
 // ConfigMap, a Service and a Deployment, and registers the host of the Site with an external DNS
-// API. It has leader election, metrics, health checks, Events, conditions and a finalizer.
+// API. Its main function is that of docs/start/production, from which an operator of your own can
+// start; conditions, a finalizer and Secrets by reference are here alone.
 //
-// Without flags it shows the life of three Sites on an API server in memory: see demo.go. With -dns
-// it works on the cluster of -kubeconfig, or of its own pod: see manifests.
+// With -demo it shows the life of three Sites on an API server in memory: see demo.go. With -dns it
+// works on a cluster: see manifests.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/recorder"
 	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,46 +29,51 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/klog/v2"
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "file that names the cluster (default: the cluster of this pod)")
-	dnsURL := flag.String("dns", "", "URL of the DNS API (default: a demonstration in memory)")
+	demo := flag.Bool("demo", false, "show the life of three Sites on an API server in memory, instead of a cluster")
+	dnsURL := flag.String("dns", "", "URL of the DNS API")
 	address := flag.String("address", ":8080", "address of /metrics, /healthz and /readyz")
-	namespace := flag.String("namespace", "default", "namespace of the lease")
+	namespace := flag.String("namespace", name, "namespace of the Lease")
 	flag.Parse()
 	ctx, stop := manager.SignalContext(context.Background())
-	defer stop()
-
-	if *dnsURL == "" {
-		exit(demonstrate(ctx, os.Stdout))
-		return
+	logger := zap.Must(zap.NewProduction())                 // JSON to standard error
+	rules := clientcmd.NewDefaultClientConfigLoadingRules() // KUBECONFIG, ~/.kube/config or the pod
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	switch {
+	case *demo:
+		err = demonstrate(ctx, os.Stdout)
+	case *dnsURL == "":
+		err = errors.New("set -dns, or take -demo, which needs no cluster")
+	case err == nil:
+		manager.RouteKlog(logger) // before any code of client-go logs
+		api := &dns{url: *dnsURL, client: &http.Client{Timeout: 10 * time.Second}}
+		err = operate(ctx, config, api, *namespace, *address, logger)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	exit(err)
-	config.QPS = -1 // client-go's limit of 5 requests a second delays Events; the server has limits of its own
-	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	klog.SetSlogLogger(logger) // for the lines of client-go
-	api := &dns{url: *dnsURL, client: &http.Client{Timeout: 10 * time.Second}}
-	exit(operate(ctx, config, api, *namespace, *address, logger))
+	stop()
+	if err != nil {
+		logger.Fatal("the operator ends", zap.Error(err)) // with exit code 1
+	}
 }
 
 // operate runs the operator until ctx ends.
-func operate(ctx context.Context, config *rest.Config, api *dns, namespace, address string, logger *slog.Logger) error {
+func operate(ctx context.Context, config *rest.Config, api *dns, namespace, address string, logger *zap.Logger) error {
+	config.QPS = -1 // client-go sends at most 5 requests a second by default, which delays Events
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
+	host, _ := os.Hostname() // the pod, for people who read the Lease
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Client:     clientset.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: string(uuid.NewUUID())},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}
 	metrics := http.NewServeMux()
 	m := manager.New(config, manager.WithLogger(logger), manager.WithElection(lock),
 		manager.WithServer(address), manager.WithHandler("/metrics", metrics))
-	written := recorder.New(clientset.EventsV1(), name)
+	written := recorder.New(clientset.EventsV1(), name, recorder.WithLogger(logger))
 	m.Add(written)
 	o := &operator{dns: api, events: written}
 	if o.sites, err = manager.For[*Site](m, manager.Selection{Kind: siteKind}); err != nil {
@@ -99,11 +106,11 @@ func operate(ctx context.Context, config *rest.Config, api *dns, namespace, addr
 		return keys
 	}
 	r := manager.Reconcile(m, name, o.sites.Informer, o.reconcile,
-		reconcile.WithWorkers(8), reconcile.IgnoreOwnWrites(), reconcile.Watch(metadata, users),
+		reconcile.WithWorkers(8), reconcile.WithTimeout(time.Minute), reconcile.IgnoreOwnWrites(), reconcile.Watch(metadata, users),
 		reconcile.Watch(o.configMaps.Informer, sameKey), reconcile.Watch(o.services.Informer, sameKey),
 		reconcile.Watch(o.deployments.Informer, sameKey))
 
-	// The module contrib/prometheus has many more metrics.
+	// docs/start/production has the metrics of contrib/prometheus, which is a module of its own.
 	metrics.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		stats, leading := r.Stats(), 0
 		if m.Leading() {
@@ -114,12 +121,4 @@ func operate(ctx context.Context, config *rest.Config, api *dns, namespace, addr
 			stats.Keys, stats.Oldest.Seconds(), stats.Retries)
 	})
 	return m.Run(ctx)
-}
-
-// exit ends the program, unless the error is nil.
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
@@ -53,17 +52,14 @@ func (o *operator) reconcile(ctx context.Context, _ store.Key, site *Site) (reco
 	if site == nil {
 		return reconcile.Result{}, nil // Kubernetes deletes the objects that the Site owned
 	}
-	// A server that does not answer must not keep a worker.
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-
 	site, alive, err := write.Finalize(ctx, o.sites.Client, site, finalizer, o.dns.unregister)
 	if err == nil && !alive {
 		return reconcile.Result{}, nil
 	}
 	want := site.DeepCopy()
+	var deployment *appsv1.Deployment
 	if alive {
-		err = o.ensure(ctx, site, &want.Status)
+		deployment, err = o.ensure(ctx, site, &want.Status)
 	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{}, err // the cache was behind: the next call sees the new state
@@ -77,6 +73,8 @@ func (o *operator) reconcile(ctx context.Context, _ store.Key, site *Site) (reco
 		ready.Reason, ready.Message = "Error", err.Error()
 	case want.Status.ReadyReplicas < site.Spec.Replicas:
 		ready.Reason, ready.Message = "Progressing", fmt.Sprintf("%d of %d replicas are ready", want.Status.ReadyReplicas, site.Spec.Replicas)
+	case !rolledOut(deployment):
+		ready.Reason, ready.Message = "Progressing", "the pods are being replaced"
 	default:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, "Available", "http://"+site.Spec.Host
 	}
@@ -98,36 +96,41 @@ func (o *operator) reconcile(ctx context.Context, _ store.Key, site *Site) (reco
 }
 
 // ensure makes the objects and the DNS record of a Site.
-func (o *operator) ensure(ctx context.Context, site *Site, status *SiteStatus) error {
+func (o *operator) ensure(ctx context.Context, site *Site, status *SiteStatus) (*appsv1.Deployment, error) {
 	secret, err := o.secret(ctx, store.Key{Namespace: site.Namespace, Name: site.Spec.Secret})
 	if apierrors.IsNotFound(err) {
 		// Its creation is a new call.
-		return &problem{reason: "SecretNotFound", err: fmt.Errorf("there is no Secret %s", site.Spec.Secret), final: true}
+		return nil, &problem{reason: "SecretNotFound", err: fmt.Errorf("there is no Secret %s", site.Spec.Secret), final: true}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := apply(ctx, o.configMaps, site, site.configMap()); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := apply(ctx, o.services, site, site.service()); err != nil {
-		return err
+		return nil, err
 	}
 	deployment, err := apply(ctx, o.deployments, site, site.deployment(secret))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	status.ReadyReplicas = deployment.Status.ReadyReplicas
 	// The host alone does not prove the registration: an earlier PUT of another host may have
 	// succeeded, and its answer or the write of the status failed.
 	if status.HostGeneration == site.Generation {
-		return nil
+		return deployment, nil
 	}
 	if err := o.dns.register(ctx, site); err != nil {
-		return err
+		return nil, err
 	}
 	status.Host, status.HostGeneration = site.Spec.Host, site.Generation
-	return nil
+	return deployment, nil
+}
+
+// rolledOut reports whether a Deployment has no pods of an earlier template.
+func rolledOut(d *appsv1.Deployment) bool {
+	return d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas <= d.Status.UpdatedReplicas
 }
 
 // apply applies an object of a Site. It takes back the fields that another client has changed. It

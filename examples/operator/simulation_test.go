@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 
 	"github.com/kubereflector/kubereflector/controller/simulate"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -23,7 +23,7 @@ func TestEverySimulatedDisturbanceEndsAsUndisturbed(t *testing.T) {
 	simulate.Explore(t, simulate.Scenario{
 		Server: []reflectortest.Option{custom},
 		Operator: func(ctx context.Context, config *rest.Config) error {
-			return operate(ctx, config, inMemory(api), "default", "", slog.New(slog.DiscardHandler))
+			return operate(ctx, config, inMemory(api), "default", "", zap.NewNop())
 		},
 		Players:    []simulate.Player{simulate.Deployments},
 		Reset:      func() { api = newZone() },

@@ -170,7 +170,8 @@ func newOperated(t *testing.T) *operated {
 		require.NoError(t, err)
 		address := listener.Addr().String()
 		require.NoError(t, listener.Close())
-		command := exec.Command(program, "-kubeconfig", kubeconfig, "-dns", api.URL, "-address", address, "-namespace", operatorName)
+		command := exec.Command(program, "-dns", api.URL, "-address", address, "-namespace", operatorName)
+		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 		replica := &replicaOfOperator{startProcess(t, command), address}
 		o.replicas = append(o.replicas, replica)
 		t.Cleanup(func() {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,6 +48,11 @@ func TestProgramForProductionOnARealCluster(t *testing.T) {
 			require.NoError(t, err, "%s of %s", object.GetKind(), file)
 		}
 	}
+	own, err := c.AppsV1().Deployments("apps").Get(t.Context(), "apps", metav1.GetOptions{})
+	require.NoError(t, err)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: own.Spec.Template.Spec}
+	_, err = c.CoreV1().Pods("apps").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	require.NoError(t, err, "the namespace admits no pod that is not restricted")
 	// As an earlier leader leaves it: without it, the first leader waits for 15 seconds.
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(string), new(int32)
