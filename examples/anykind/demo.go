@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// demo adds a rule before its kind exists, defines the kind, and deletes the definition again.
+// demo adds a rule before its kind exists, defines the kind, and deletes the definition and the rule again.
 func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	return cluster.Steps(ctx,
 		c.Create(rule("configmaps-have-owners", "", "ConfigMap"), rule("widgets-have-owners", "example.com", "Widget")),
@@ -22,6 +22,9 @@ func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		cluster.Say(out, "-- and made again"),
 		c.Create(widgets()),
 		c.Create(widget("green")),
+		cluster.Say(out, "-- the rule about Widgets is deleted"),
+		c.Delete(rule("widgets-have-owners", "", "")),
+		c.Create(widget("yellow")),
 	)
 }
 

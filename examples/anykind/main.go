@@ -6,8 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/fleet"
@@ -40,10 +40,10 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		OnUpdate: func(prior, rule *corev1.ConfigMap) { e.end(prior); e.begin(ctx, rule) },
 		OnDelete: func(rule *corev1.ConfigMap, _ bool) { e.end(rule) },
 	})
-	var running sync.WaitGroup
-	defer running.Wait()
-	running.Go(func() { _ = kinds.Run(ctx) }) // it returns nil, because only one runs
-	return rules.Run(ctx)
+	m := manager.New(nil)
+	m.Add(kinds)
+	m.Add(rules)
+	return m.Run(ctx)
 }
 
 // begin makes a rule the owner of an informer. Rules about one kind share it. The kind need not exist.

@@ -19,5 +19,7 @@ widgets-have-owners: Widget blue is gone
 widgets-have-owners: Widget red is gone
 -- and made again
 widgets-have-owners: Widget green lacks the label owner
+-- the rule about Widgets is deleted
+configmaps-have-owners: ConfigMap widgets-have-owners is gone
 `, clustertest.Output(t, cluster.With(run, demo), reflectortest.WithCustomResourceDefinitions()))
 }

@@ -1,6 +1,9 @@
 // Program configmapreplicator copies ConfigMaps to other namespaces. An annotation of the source selects
 // the namespaces by their labels. The controller keeps the copies equal to the source.
 //
+// A user who may annotate a ConfigMap in one namespace thereby writes to the others, so in a cluster of
+// several teams, only some namespaces should have sources.
+//
 //	kubectl annotate configmap settings example.com/copy-to=team=blue
 package main
 

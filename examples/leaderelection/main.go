@@ -1,5 +1,6 @@
 // Program leaderelection runs the same controller twice, as two processes would. Only the one that
-// holds a Lease works. When it stops, the other one takes over at once.
+// holds a Lease works. When it stops, the other one takes over at once. A program with a manager needs
+// only manager.WithElection; this is what it does.
 package main
 
 import (
@@ -35,6 +36,12 @@ func process(ctx context.Context, out io.Writer, c cluster.Cluster, name string)
 	// The default times are longer. The first leader waits for a lease duration.
 	elector := leader.New(lock, reconciler, leader.WithTimes(3*time.Second, time.Second, 200*time.Millisecond))
 	// The informer runs in both processes, so that the cache of the next leader is warm. It outlives
-	// the elector, which gives up the Lease after the last call of the reconciler.
-	return cluster.While(context.WithoutCancel(ctx), configMaps.Run, func(context.Context) error { return elector.Run(ctx) })
+	// the elector, which gives up the Lease after the last call of the reconciler. The elector ends with ctx,
+	// or if the informer does: a process without a cache must not lead.
+	return cluster.While(context.WithoutCancel(ctx), configMaps.Run, func(alive context.Context) error {
+		leading, stop := context.WithCancel(ctx)
+		defer context.AfterFunc(alive, stop)()
+		defer stop()
+		return elector.Run(leading)
+	})
 }

@@ -23,9 +23,6 @@ func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	run := func(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		return process(ctx, out, c, filepath.Join(folder, "configmaps"))
 	}
-	if c.Memory == nil {
-		return run(ctx, out, c)
-	}
 	configMap := func(name, text string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"text": text}}
 	}

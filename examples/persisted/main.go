@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func main() { cluster.Main(demo) }
+func main() { cluster.Main(cluster.InMemoryOnly(demo)) }
 
 // process opens the file and runs an informer over it until ctx ends.
 func process(ctx context.Context, out io.Writer, c cluster.Cluster, file string) (err error) {

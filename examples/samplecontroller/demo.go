@@ -71,7 +71,7 @@ func (d *demo) patch(ctx context.Context, patch string) error {
 func (d *demo) run(ctx context.Context, replicas int32) error {
 	web, err := d.deployments.Get(ctx, "web", metav1.GetOptions{})
 	if err == nil {
-		web.Status.AvailableReplicas = replicas
+		web.Status = appsv1.DeploymentStatus{ObservedGeneration: web.Generation, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas}
 		_, err = d.deployments.UpdateStatus(ctx, web, metav1.UpdateOptions{})
 	}
 	return err

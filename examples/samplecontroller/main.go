@@ -44,6 +44,7 @@ func control(ctx context.Context, _ io.Writer, c cluster.Cluster) error {
 	if s.byFoo, err = store.AddIndexFunc(s.deployments.Cache(), "foo", owner, store.Key.Compare); err != nil {
 		return err
 	}
+	// As the original. Package recorder also writes the Events that are pending at the end.
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	defer events.Shutdown()
 	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.CoreV1().Events("")})

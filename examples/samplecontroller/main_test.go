@@ -68,6 +68,28 @@ func TestDeploymentOfSomebodyElseIsLeftAloneAndTakenWhenItIsGone(t *testing.T) {
 	})
 }
 
+func TestFooIsNotAvailableWhileItsPodsAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		foo := newFoo("web", "web", 2)
+		w.must(w.server.Create(foo))
+		for _, test := range []struct {
+			lag, replicas int32
+			want          metav1.ConditionStatus
+		}{{0, 2, metav1.ConditionTrue}, {1, 2, metav1.ConditionFalse}, {0, 3, metav1.ConditionFalse}, {0, 2, metav1.ConditionTrue}} {
+			<-time.After(time.Minute)
+			d := foo.deployment()
+			w.must(w.server.Get(d))
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation - int64(test.lag), Replicas: test.replicas, UpdatedReplicas: 2, AvailableReplicas: 2}
+			w.must(w.server.Update(d))
+			<-time.After(time.Minute)
+			w.must(w.server.Get(foo))
+			assert.Equal(t, test.want, foo.Status.Conditions[0].Status, "%v", test)
+		}
+		w.must(w.stop())
+	})
+}
+
 func TestNothingIsWrittenWithoutAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)

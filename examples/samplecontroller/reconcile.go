@@ -63,7 +63,8 @@ func (s *sample) report(ctx context.Context, foo *Foo, deployment *appsv1.Deploy
 	want := write.Copy(foo)
 	want.Status.AvailableReplicas = deployment.Status.AvailableReplicas
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Progressing", ObservedGeneration: foo.Generation}
-	if want.Status.AvailableReplicas == foo.Spec.Replicas {
+	replaced := deployment.Status.ObservedGeneration >= deployment.Generation && deployment.Status.Replicas <= deployment.Status.UpdatedReplicas
+	if replaced && want.Status.AvailableReplicas == foo.Spec.Replicas { // and none is of an earlier template
 		ready.Status, ready.Reason = metav1.ConditionTrue, "Available"
 	}
 	meta.SetStatusCondition(&want.Status.Conditions, ready)

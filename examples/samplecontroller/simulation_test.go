@@ -8,6 +8,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/simulate"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -29,7 +30,7 @@ func TestEverySimulatedDisturbanceEndsAsUndisturbed(t *testing.T) {
 		Steps: []simulate.Step{
 			simulate.Create(web),
 			simulate.Change(web, func(f *Foo) { f.Spec.DeploymentName = "site" }),
-			simulate.Delete(web),
+			simulate.Delete(web, metav1.DeletePropagationForeground), // the Foo stays while its Deployment goes
 		},
 	})
 }

@@ -8,22 +8,10 @@ import (
 
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
-	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// secretsOf returns the keys of the Secrets that an Ingress names. It takes nil for a deleted one.
-func secretsOf(ingress *networkingv1.Ingress) (keys []store.Key) {
-	if ingress == nil {
-		return nil
-	}
-	for _, tls := range ingress.Spec.TLS {
-		keys = append(keys, store.Key{Namespace: ingress.Namespace, Name: tls.SecretName})
-	}
-	return keys
-}
 
 // demo fills the cluster with Secrets, of which an Ingress names one.
 func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {

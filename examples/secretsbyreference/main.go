@@ -13,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -39,6 +40,9 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	manager.Reconcile(m, "ingresses", ingresses, func(ctx context.Context, key store.Key, ingress *networkingv1.Ingress) (reconcile.Result, error) {
 		for _, name := range secretsOf(ingress) {
 			secret, err := secrets.Get(ctx, name) // a request only if the cache has no current one
+			if apierrors.IsNotFound(err) {
+				continue // its creation is a new call
+			}
 			if err != nil {
 				return reconcile.Result{}, err
 			}
@@ -48,4 +52,15 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		return reconcile.Result{}, nil
 	}, reconcile.Watch(metadata, users))
 	return m.Run(ctx)
+}
+
+// secretsOf returns the keys of the Secrets that an Ingress names. It takes nil for a deleted one.
+func secretsOf(ingress *networkingv1.Ingress) (keys []store.Key) {
+	if ingress == nil {
+		return nil
+	}
+	for _, tls := range ingress.Spec.TLS {
+		keys = append(keys, store.Key{Namespace: ingress.Namespace, Name: tls.SecretName})
+	}
+	return keys
 }

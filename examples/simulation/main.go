@@ -1,5 +1,5 @@
-// Program simulation is an operator that charges the customer of each Order once, by a Job. The example
-// is its test, which plays it under disturbances and finds how it could charge twice.
+// Program simulation is an operator that creates one Job for each Order, which charges the customer. The
+// example is its test, which plays it under disturbances and finds how it could charge twice.
 package main
 
 import (
@@ -34,7 +34,7 @@ func run(ctx context.Context, config *rest.Config, charge charging, opts ...mana
 	}
 	manager.Reconcile(m, "orders", orders.Informer,
 		func(ctx context.Context, key store.Key, order *Order) (reconcile.Result, error) {
-			if order == nil {
+			if order == nil || order.DeletionTimestamp != nil {
 				return reconcile.Result{}, nil // Kubernetes deletes the Job
 			}
 			want := write.Copy(order) // all readers of the cache share order

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller/manager"
@@ -14,6 +15,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -37,6 +39,20 @@ func scenario(charge charging) simulate.Scenario {
 
 func TestEachOrderIsChargedOnce(t *testing.T) {
 	simulate.Explore(t, scenario(named))
+}
+
+func TestOrderInDeletionIsNotCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, order := reflectortest.Start(t, custom), newOrder("book")
+		order.Finalizers = []string{"example.com/kept"}
+		require.NoError(t, server.Create(order))
+		require.NoError(t, server.Delete(order))
+		go run(t.Context(), server.Config(), named)
+		<-time.After(time.Hour)
+		jobs, err := reflectortest.List[*batchv1.Job](server, "")
+		require.NoError(t, err)
+		assert.Empty(t, jobs)
+	})
 }
 
 // The simulation finds the bug that named does not have.

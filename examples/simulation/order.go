@@ -60,11 +60,14 @@ func named(ctx context.Context, jobs *client.Resource[*batchv1.Job], order *Orde
 	return held, err
 }
 
+// job returns the Job of an Order. By default, Kubernetes would replace a failed pod six times. Even so it
+// may start a pod twice, so the payment needs a key: the server of it refuses the second one with this UID.
 func (o *Order) job() *batchv1.Job {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o, kind)}},
-		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "charge", Image: "charge"}},
+		Spec: batchv1.JobSpec{BackoffLimit: new(int32), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers:    []corev1.Container{{Name: "charge", Image: "charge", Env: []corev1.EnvVar{{Name: "ORDER", Value: string(o.UID)}}}},
 		}}},
 	}
 }

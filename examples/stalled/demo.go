@@ -47,13 +47,20 @@ func stall(ctx context.Context, c cluster.Cluster, newSubject func(cluster.Clust
 		if calls++; calls == 1 {
 			close(began)
 		}
-		<-release
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
 		if object.ResourceVersion == version {
 			close(last)
 		}
 	})
-	err = cluster.While(ctx, s.run, func(context.Context) error {
-		<-began
+	err = cluster.While(ctx, s.run, func(ctx context.Context) error {
+		select {
+		case <-began:
+		case <-ctx.Done():
+			return nil
+		}
 		before := liveHeap()
 		for i := range changes {
 			letter.Data = map[string]string{"text": strings.Repeat(fmt.Sprint(i%10), 50<<10)}
@@ -70,7 +77,10 @@ func stall(ctx context.Context, c cluster.Cluster, newSubject func(cluster.Clust
 		kept = liveHeap() - before
 		version = letter.ResourceVersion
 		close(release)
-		<-last
+		select {
+		case <-last:
+		case <-ctx.Done():
+		}
 		return c.Memory.Delete(letter)
 	})
 	return kept, calls, err

@@ -35,7 +35,7 @@ func newStamper(clientset kubernetes.Interface) *controller.Controller[*corev1.C
 			if apierrors.IsNotFound(err) {
 				return nil // it was deleted meanwhile
 			}
-			return err // if it is one: the event comes again
+			return err // after an error the event is delivered again
 		}))
 }
 

@@ -28,7 +28,7 @@ var elsewhere = map[string]*regexp.Regexp{
 	"writes into the pages":                  regexp.MustCompile(`^go test \./internal/docscheck -run Written -update$`),
 	"of a release":                           regexp.MustCompile(`^(?:\.ci/release |go list -m github\.com/kubereflector/)`),
 	"for a module of your own, with network": regexp.MustCompile(`^(?:(?:go (?:mod (?:init|edit|tidy|vendor)|get)|git clone) |go generate -C \S+$)`),
-	"needs a cluster":                        regexp.MustCompile(`^(?:(?:kubectl|curl|docker) |go run \./docs/start/\w+$)`),
+	"needs a cluster":                        regexp.MustCompile(`^(?:(?:kubectl|curl|docker) |go run \./docs/start/\w+$|go run \./examples/\w+ -kubeconfig \S+$)`),
 	"goes on until Ctrl-C, and has a test":   regexp.MustCompile(`^go run \./examples/tour$`),
 }
 

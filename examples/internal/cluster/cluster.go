@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -109,11 +110,11 @@ func Of(server *reflectortest.Server) (Cluster, error) {
 }
 
 // Main is the main function of an example. It connects and runs the example, and exits with a
-// message if that fails. The context ends on Ctrl-C. The options are for the in-memory API server.
+// message if that fails. The context ends at Ctrl-C and at SIGTERM. The options are for the in-memory API server.
 func Main(example Program, opts ...reflectortest.Option) {
 	kubeconfig := flag.String("kubeconfig", "", "run on the cluster of this file (default: an in-memory API server; KUBECONFIG is ignored)")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	c, closeCluster, err := connect(ctx, *kubeconfig, opts...)
 	if err == nil {
