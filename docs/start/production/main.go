@@ -1,6 +1,7 @@
 // Program production is the operator of docs/start/app as it runs in a cluster: two processes, of
 // which one leads, with health checks, metrics, Events and an orderly end. app.go has the resource
-// and the reconcile function. The page docs/start/production.md says why each part is here.
+// and the reconcile function. The page docs/start/production.md says why each part is here. On your
+// machine it works with the cluster of kubectl: go run . -namespace default
 package main
 
 import (
@@ -53,7 +54,7 @@ func run(ctx context.Context, config *rest.Config, namespace, address string, lo
 	if err != nil {
 		return err
 	}
-	host, _ := os.Hostname() // the pod; kubectl get lease shows it
+	host, _ := os.Hostname() // the pod; kubectl -n apps get lease shows it
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Client:     clientset.CoordinationV1(),
