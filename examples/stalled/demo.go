@@ -50,6 +50,7 @@ func stall(ctx context.Context, c cluster.Cluster, newSubject func(cluster.Clust
 		select {
 		case <-release:
 		case <-ctx.Done():
+			return
 		}
 		if object.ResourceVersion == version {
 			close(last)
