@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/deepcopy"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -80,21 +80,14 @@ type Step struct {
 // Create creates a copy of an object.
 func Create(object metav1.Object) Step {
 	return Step{Name: "create " + describe(object), Do: func(s *reflectortest.Server) error {
-		fresh, err := clone(object)
-		if err != nil {
-			return err
-		}
-		return s.Create(fresh)
+		return s.Create(deepcopy.Of(object))
 	}}
 }
 
 // Change changes the stored object that has the name of object, its status included.
 func Change[T metav1.Object](object T, change func(T)) Step {
 	return Step{Name: "change " + describe(object), Do: func(s *reflectortest.Server) error {
-		stored, err := clone(object)
-		if err != nil {
-			return err
-		}
+		stored := deepcopy.Of(object)
 		if err := s.Get(stored); err != nil {
 			return err
 		}
@@ -133,18 +126,6 @@ func describe(object metav1.Object) string {
 		kind = o.GetObjectKind().GroupVersionKind().Kind
 	}
 	return kind[strings.LastIndex(kind, ".")+1:] + " " + name
-}
-
-func clone[T metav1.Object](object T) (T, error) {
-	if o, ok := any(object).(apiruntime.Object); ok {
-		return o.DeepCopyObject().(T), nil
-	}
-	fresh := reflect.New(reflect.TypeOf(object).Elem()).Interface().(T)
-	b, err := json.Marshal(object)
-	if err == nil {
-		err = json.Unmarshal(b, fresh)
-	}
-	return fresh, err
 }
 
 // A Player is a controller of the cluster that is not under test, such as Deployments. It is called

@@ -424,6 +424,26 @@ func TestAScenarioWithNothingToCompareWithSaysWhy(t *testing.T) {
 	}
 }
 
+// freeForm has no DeepCopyObject, and embeds a type that has it.
+type freeForm struct {
+	corev1.ConfigMap `json:",inline"`
+	Spec             map[string]any `json:"spec"`
+}
+
+func TestStepsKeepTheNumbersOfFreeFormData(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithResource(reflectortest.Resource{Group: "example.com", Version: "v1", Kind: "Plain", Plural: "plains", Namespaced: true, Prototype: &freeForm{}}))
+	object := &freeForm{Spec: map[string]any{"n": int64(1<<53 + 1)}}
+	object.APIVersion, object.Kind, object.Namespace, object.Name = "example.com/v1", "Plain", "default", "a"
+	require.NoError(t, Create(object).Do(s))
+	require.NoError(t, Change(object, func(stored *freeForm) {
+		assert.Equal(t, object.Spec, stored.Spec)
+		stored.Spec["n"] = int64(1<<53 + 3)
+	}).Do(s))
+	assert.Equal(t, int64(1<<53+1), object.Spec["n"])
+	require.NoError(t, s.Get(object))
+	assert.Equal(t, int64(1<<53+3), object.Spec["n"])
+}
+
 // An operator that installs what it needs writes before the first step.
 func TestTheStateBeforeTheFirstStepIsCompared(t *testing.T) {
 	account := child(parent())
