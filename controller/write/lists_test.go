@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -175,6 +177,105 @@ func TestAmbiguousChangeIsRefused(t *testing.T) {
 	})
 }
 
+// Route encodes itself, as Istio's types do, and knows two members.
+type Route struct {
+	name   string
+	weight json.Number
+}
+
+func (r Route) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"route": r.name, "weight": r.weight})
+}
+
+func (r *Route) UnmarshalJSON(data []byte) error {
+	content, err := decodeDocument(data)
+	r.name, _ = content["route"].(string)
+	r.weight, _ = content["weight"].(json.Number)
+	if text, ok := content["weight"].(string); ok {
+		r.weight = json.Number(text)
+	}
+	return err
+}
+
+// Routes encode themselves, too, so that no Go type names any member of the list.
+type Routes struct{ HTTP []Route }
+
+func (r Routes) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]any{"http": r.HTTP}) }
+
+func (r *Routes) UnmarshalJSON(data []byte) error {
+	content := struct {
+		HTTP []Route `json:"http"`
+	}{}
+	err := json.Unmarshal(data, &content)
+	r.HTTP = content.HTTP
+	return err
+}
+
+// Host is a text, which the server stores as an object.
+type Host string
+
+func (h *Host) UnmarshalJSON(data []byte) error {
+	content, err := decodeDocument(data)
+	name, _ := content["host"].(string)
+	*h = Host(name)
+	return err
+}
+
+type Routed[Spec any] struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              Spec `json:"spec"`
+}
+
+// write-W7 holds for types that encode themselves: they name no members, so their values decide.
+func TestItemsThatEncodeThemselvesLoseNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type items = struct {
+			HTTP []Route `json:"http"`
+		}
+		type hosts = struct {
+			HTTP []Host `json:"http"`
+		}
+		refused := []string{
+			`[{"route":"a","weight":1,"tls":{"mode":"X"}}]`, `[{"route":"a","weight":1,"off":false}]`,
+			`[{"route":"b","weight":2},{"route":"a","weight":1,"tls":{}},{"route":"a","weight":1}]`,
+		}
+		written := []string{`[{"route":"a","weight":1}]`, `[{"route":"a","weight":"1"}]`, `[{"route":"a","weight":1,"tls":null}]`}
+		weigh := func(routes []Route) { routes[len(routes)-1].weight = "2" }
+		changeItems(t, func(r *items) { weigh(r.HTTP) }, refused, written)
+		changeItems(t, func(r *Routes) { weigh(r.HTTP) }, refused, written)
+		changeItems(t, func(r *hosts) { r.HTTP[0] = "b" }, []string{`[{"host":"a","port":1}]`}, nil)
+		changeItems(t, func(r *hosts) { r.HTTP = nil }, nil, []string{`[{"host":"a","port":1}]`})
+	})
+}
+
+// changeItems changes objects with lists that the server has.
+func changeItems[Spec any](t *testing.T, change func(*Spec), refused, written []string) {
+	t.Helper()
+	for _, list := range append(refused, written...) {
+		server := reflectortest.Start(t, reflectortest.WithResource(reflectortest.Resource{Group: "example.com", Version: "v1", Kind: "Watched", Plural: "watcheds", Namespaced: true}))
+		require.NoError(t, server.Create(unstructuredOf(t, `{"spec":{"http":`+list+`}}`)))
+		all := clientOf[*Routed[Spec]](t, server, watchedKind)
+		held, err := all.In("ns").Get(t.Context(), "w", metav1.GetOptions{})
+		require.NoError(t, err)
+		want, err := all.In("ns").Get(t.Context(), "w", metav1.GetOptions{})
+		require.NoError(t, err)
+		change(&want.Spec)
+		_, err = Patch(t.Context(), all, held, want)
+		if slices.Contains(written, list) {
+			require.NoError(t, err, list)
+			continue
+		}
+		require.ErrorIs(t, err, ErrAmbiguous, list)
+		require.ErrorContains(t, err, "spec.http")
+		now := unstructuredOf(t, `{}`)
+		require.NoError(t, server.Get(now))
+		items, err := json.Marshal(now.Object["spec"].(map[string]any)["http"])
+		require.NoError(t, err)
+		assert.JSONEq(t, list, string(items))
+	}
+}
+
 // patchOnly is a client that can only patch.
 type patchOnly[T any] struct{ Patcher[T] }
 
@@ -312,7 +413,7 @@ func startWatched(t *testing.T, content string) (*reflectortest.Server, *client.
 func unstructuredOf(t *testing.T, content string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	require.NoError(t, json.Unmarshal([]byte(content), &u.Object))
+	require.NoError(t, utiljson.Unmarshal([]byte(content), &u.Object))
 	u.SetGroupVersionKind(watchedKind)
 	u.SetNamespace("ns")
 	u.SetName("w")
@@ -424,6 +525,44 @@ func TestListAndAnObjectThatTheServerMayHaveInOnePatch(t *testing.T) {
 			require.NoError(t, server.Get(now))
 			others, _, _ := unstructured.NestedInt64(now.Object, "spec", "sub", "others")
 			assert.Equal(t, strings.Contains(kept, "others"), others == 1)
+		}
+	})
+}
+
+// Steps have parameters without a type, and more members at the server.
+type Steps struct {
+	Steps []struct {
+		Name   string         `json:"name"`
+		Params map[string]any `json:"params,omitempty"`
+	} `json:"steps,omitempty"`
+	Sub struct {
+		Text string `json:"text,omitempty"`
+	} `json:"sub"`
+}
+
+// A client decodes as Kubernetes does, and so does the review of its object: an integer keeps its digits,
+// and the case of a name counts.
+func TestListIsComparedAsItsClientDecodesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, all, held := startWatched(t, `{"spec":{"list":[9007199254740993,null],"keep":9007199254740993}}`)
+		want := Copy(held)
+		want.Spec["list"] = want.Spec["list"].([]any)[:1]
+		got, err := Patch(t.Context(), all, held, want)
+		require.NoError(t, err)
+		assert.Equal(t, map[string]any{"list": []any{int64(9007199254740993)}, "keep": int64(9007199254740993)}, got.Spec)
+		for _, content := range []string{
+			`{"spec":{"steps":[{"name":"a","params":{"id":9007199254740993}}],"sub":{"others":1}}}`,
+			`{"spec":{"steps":[{"name":"a"}],"Steps":[{"name":"b","x":1}],"sub":{"others":1}}}`,
+		} {
+			server, _, _ := startWatched(t, content)
+			all := clientOf[*Routed[Steps]](t, server, watchedKind)
+			held, err := all.In("ns").Get(t.Context(), "w", metav1.GetOptions{})
+			require.NoError(t, err)
+			want := Copy(held)
+			want.Spec.Steps[0].Params, want.Spec.Sub.Text = map[string]any{"id": int64(9007199254740995)}, "x"
+			got, err := Patch(t.Context(), all, held, want)
+			require.NoError(t, err, content)
+			assert.Equal(t, want.Spec, got.Spec)
 		}
 	})
 }

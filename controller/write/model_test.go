@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"pgregory.net/rapid"
 )
 
@@ -74,6 +75,12 @@ type modeler struct {
 func (m *modeler) text() string {
 	m.unique++
 	return fmt.Sprintf("x<%d>", m.unique)
+}
+
+// big is an integer that a float64 cannot hold.
+func (m *modeler) big() any {
+	m.unique++
+	return 1<<53 + 1 + 2*m.unique
 }
 
 func (m *modeler) chance(percent int) bool {
@@ -153,7 +160,7 @@ func (m *modeler) spec() map[string]any {
 		"grid":   func() any { return m.list(func() any { return m.list(m.rule) }) },
 		"byKey":  func() any { return map[string]any{"k": m.list(func() any { return m.item(1) })} },
 		"free": func() any {
-			return map[string]any{"a": m.text(), "null": nil, "list": m.list(func() any { return map[string]any{"a": rapid.SampledFrom([]any{"x", nil}).Draw(m.T, "a")} })}
+			return map[string]any{"a": m.text(), "null": nil, "big": m.big(), "list": m.list(func() any { return map[string]any{"a": rapid.SampledFrom([]any{"x", nil, m.big()}).Draw(m.T, "a")} })}
 		},
 	})
 }
@@ -375,7 +382,7 @@ func TestEditOfAStructIsTheSameEditOfTheDocument(t *testing.T) {
 		}
 		u := object()
 		document := reencoded(rt, m.spec())
-		require.NoError(rt, json.Unmarshal(mustMarshal(rt, map[string]any{"apiVersion": "example.com/v1", "kind": "Model", "metadata": u.Object["metadata"], "spec": document}), &u.Object))
+		require.NoError(rt, utiljson.Unmarshal(mustMarshal(rt, map[string]any{"apiVersion": "example.com/v1", "kind": "Model", "metadata": u.Object["metadata"], "spec": document}), &u.Object))
 		require.NoError(rt, server.Create(u))
 		held, err := all.Get(t.Context(), u.GetName(), metav1.GetOptions{})
 		require.NoError(rt, err)
@@ -390,7 +397,7 @@ func TestEditOfAStructIsTheSameEditOfTheDocument(t *testing.T) {
 		}
 		want := Copy(held)
 		want.Spec = (&Model{}).Spec
-		require.NoError(rt, json.Unmarshal(mustMarshal(rt, shown), &want.Spec))
+		require.NoError(rt, utiljson.Unmarshal(mustMarshal(rt, shown), &want.Spec))
 		var through Patcher[*Model] = all
 		raw := m.chance(70)
 		if !raw {

@@ -112,6 +112,8 @@ func (p *planner) list(at path, m *member, current any, held, want []any) error 
 		if err := p.items(at, m.field, live, held, want); err != nil || m.has {
 			return err
 		}
+	case p.known && len(want) > 0 && slices.ContainsFunc(live, isComposite): // held prints them as scalars
+		return &listError{at, ErrAmbiguous}
 	case p.known:
 	case len(held) == 0 && !m.had && !isEmptyList(p.held, at):
 		if err := p.step("test", at, nil); err != nil {
@@ -190,7 +192,7 @@ func (p *planner) secure(at path, f field, live, held []any, m matching, touched
 		case m.unclear[i]:
 			p.unclear = append(p.unclear, below)
 			switch {
-			case p.known && !f.shape.item().showsAll(live[i]):
+			case p.known && !f.shape.item().showsAll(live[i], item):
 				return &listError{below, ErrAmbiguous}
 			case p.known:
 			case contains(item, hasNullItem):

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // ErrSame means that [Patch] or [Status] got the same object twice: the cached object was changed
@@ -217,7 +218,7 @@ func (p *patching[T]) review(ctx context.Context, plan *planner, cause error) (n
 			return none, err
 		}
 		shown := reflect.New(reflect.TypeOf(p.held).Elem()).Interface().(T)
-		if err := json.Unmarshal(data, shown); err != nil {
+		if err := utiljson.Unmarshal(data, shown); err != nil { // as its client does
 			return none, discreet.Error(err)
 		}
 		if err := p.checkHeld(shown); err != nil {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// shape is what a Go type shows of a JSON value. A nil type shows everything: it is that of
-// free-form data, such as an Unstructured, a map[string]any, or a type that encodes itself.
+// shape is what a Go type shows of a JSON value. A nil type shows what it prints: it is that of free-form
+// data, such as an Unstructured or a map[string]any, and of a type that encodes itself.
 type shape struct{ t reflect.Type }
 
 // field is one member that a struct shows.
@@ -67,18 +67,29 @@ func (s shape) item() shape {
 	return shape{}
 }
 
-// showsAll reports whether the shape names every member of a value, on all levels.
-func (s shape) showsAll(value any) bool {
+// showsAll reports whether the Go value that prints as shown has every member of a value, on all
+// levels. A struct names its members. A type that encodes itself names none, so its value has those that
+// it prints.
+func (s shape) showsAll(value, shown any) bool {
 	switch value := value.(type) {
 	case map[string]any:
+		printed, _ := shown.(map[string]any)
 		for name, v := range value {
-			if f, shown := s.member(name); !shown || !f.shape.showsAll(v) {
+			f, named := s.member(name)
+			if _, has := printed[name]; s.t == nil {
+				named = has || v == nil
+			}
+			if !named || !f.shape.showsAll(v, printed[name]) {
 				return false
 			}
 		}
 	case []any:
-		for _, v := range value {
-			if !s.item().showsAll(v) {
+		printed, _ := shown.([]any)
+		if len(printed) < len(value) {
+			return false
+		}
+		for i, v := range value {
+			if !s.item().showsAll(v, printed[i]) {
 				return false
 			}
 		}

@@ -1322,6 +1322,18 @@ var mutants = []mutant{{
 	with:  "false,",
 	tests: []string{"./controller/write"},
 }, {
+	name:  "write: a type that encodes itself hides nothing",
+	file:  "controller/write/shape.go",
+	text:  "named = has || v == nil",
+	with:  "named = has || true",
+	tests: []string{"./controller/write"},
+}, {
+	name:  "write: scalars stand for no objects",
+	file:  "controller/write/operations.go",
+	text:  "len(want) > 0 && slices.ContainsFunc(live, isComposite)",
+	with:  "len(want) > 0 && false",
+	tests: []string{"./controller/write"},
+}, {
 	name:  "client: Reapply forgets which object it was",
 	file:  "reflector/client/write.go",
 	text:  "digest(intent[:], string(object.GetUID()), object",
