@@ -1340,6 +1340,18 @@ var mutants = []mutant{{
 	with:  "digest(intent[:], object",
 	tests: []string{"./reflector/client"},
 }, {
+	name:  "client: Reapply compares versions alone",
+	file:  "reflector/client/write.go",
+	text:  "object.GetResourceVersion(), metadata, members)",
+	with:  "object.GetResourceVersion())",
+	tests: []string{"./reflector/client"},
+}, {
+	name:  "client: Reapply asks in each call where a transform changes the object",
+	file:  "reflector/client/write.go",
+	text:  "\tcase isHeld && held.GetUID() == written.GetUID()",
+	with:  "\tcase false && held.GetUID() == written.GetUID()",
+	tests: []string{"./reflector/client"},
+}, {
 	name:  "client: Reapply keeps an answer while it sends",
 	file:  "reflector/client/write.go",
 	text:  "\tr.answers.remove(target)\n",

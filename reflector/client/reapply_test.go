@@ -77,6 +77,60 @@ func TestReapplyAsksOnlyIfSomethingMayHaveChanged(t *testing.T) {
 	})
 }
 
+// A definition or a conversion that changes gives an object another content under the same version.
+func TestReapplyAsksIfTheContentChangesUnderItsVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		all, err := client.For[*corev1.ConfigMap](server.Config())
+		require.NoError(t, err)
+		intent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}, Data: map[string]string{"a": "1"}}
+		reapply := func(held *corev1.ConfigMap, want int, why string) *corev1.ConfigMap {
+			t.Helper()
+			server.ForgetRequests()
+			got, err := all.Reapply(t.Context(), held, intent, metav1.ApplyOptions{FieldManager: "one"})
+			require.NoError(t, err)
+			assert.Len(t, server.Requests(reflectortest.Verb("patch")), want, why)
+			return got
+		}
+		// cached returns the object as a cache has it, or as one that transforms it.
+		cached := func(transforms bool) *corev1.ConfigMap {
+			t.Helper()
+			list, err := all.List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			held := list.Items[0]
+			held.ManagedFields, held.TypeMeta = nil, metav1.TypeMeta{}
+			if transforms {
+				held.Data = nil
+			}
+			return held
+		}
+		convert := func(label, value string) {
+			t.Helper()
+			require.NoError(t, server.Convert("configmaps", func(o metav1.Object) {
+				c := o.(*corev1.ConfigMap)
+				c.Labels = map[string]string{"shown": label}
+				c.Data["a"] = value
+			}))
+		}
+		first := reapply(nil, 1, "the object does not exist")
+		reapply(cached(false), 0, "managed fields and the kind do not count")
+		convert("x", "x")
+		held := cached(false)
+		require.Equal(t, first.ResourceVersion, held.ResourceVersion)
+		second := reapply(held, 1, "the server shows another value")
+		assert.Equal(t, "1", second.Data["a"])
+		reapply(cached(false), 0, "the cache has the answer")
+
+		reapply(cached(true), 1, "the cache does not show the answer")
+		reapply(cached(true), 0, "but it shows what the cache had, which the server said is up to date")
+		convert("y", "1")
+		held = cached(true)
+		require.Equal(t, second.ResourceVersion, held.ResourceVersion)
+		reapply(held, 1, "the cache shows another label")
+		reapply(cached(true), 0, "which the intent does not have")
+	})
+}
+
 func TestViewsShareWhatReapplyRemembersWithinABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)

@@ -409,9 +409,12 @@ func text(data json.RawMessage) (s string) {
 // same bytes and options), and held is the state that the server answered.
 //
 // Reapply sends the request if anyone has written the object since, so that it also undoes what others
-// changed; if the object was deleted and created again; if the last request failed or its answer was
-// lost; and in the first call of a process. All views of a client share what they remember: hashes of
-// the last answers for 8,192 to 16,384 objects, in at most 2 MiB.
+// changed; if a definition or a conversion has changed what its version shows; if the object was deleted
+// and created again; if the last request failed or its answer was lost; and in the first call of a
+// process. Where an informer's transform changes what held shows of an answer, it sends one request more,
+// whose answer says that held is up to date. It does not notice that the server now stores a field that it
+// dropped before, if nothing else shows that: an Apply is needed then. All views of a client share what
+// they remember: hashes of the last answers for 8,192 to 16,384 objects, in at most 2 MiB.
 //
 // Do not change the object that Reapply returns: it may be held, which the cache and all its readers
 // share.
@@ -425,20 +428,25 @@ func (r *Resource[T]) Reapply(ctx context.Context, held, object T, opts metav1.A
 	}
 	target := digest(cmp.Or(object.GetNamespace(), r.namespace), object.GetName(), opts.FieldManager, subresources)
 	intent := digest(data, opts)
-	if !stream.IsNil(held) && held.GetUID() != "" && held.GetResourceVersion() != "" && r.answers.has(target, answerOf(intent, held)) {
+	isHeld := !stream.IsNil(held) && held.GetUID() != "" && held.GetResourceVersion() != ""
+	if isHeld && r.answers.has(target, answerOf(intent, held)) {
 		return held, nil
 	}
 	// If no answer comes, the object may be in a state that neither held nor what is remembered shows.
 	r.answers.remove(target)
 	written, err := r.Apply(ctx, object, opts, subresources...)
-	if err == nil {
+	switch {
+	case err != nil:
+	case isHeld && held.GetUID() == written.GetUID() && held.GetResourceVersion() == written.GetResourceVersion():
+		r.answers.add(target, answerOf(intent, held)) // which a transform may have changed
+	default:
 		r.answers.add(target, answerOf(intent, written))
 	}
 	return written, err
 }
 
 // answers has, for each object, field manager and subresource, the last intent that was applied and the
-// UID and version of the server's answer, as hashes. The maps have no pointers, so the garbage
+// server's answer, as one hash. The maps have no pointers, so the garbage
 // collector does not look into them.
 type answers struct {
 	mu sync.Mutex // protects the fields below
@@ -484,9 +492,21 @@ func (a *answers) addLocked(target, answer sum) {
 	a.recent[target] = answer
 }
 
-// answerOf identifies an intent and the one state of one object that it made.
+// answerOf identifies an intent and the one state of one object that it made. A version alone is no state:
+// see store-S9. Managed fields and the kind do not count, because caches and lists drop them.
 func answerOf(intent sum, object metav1.Object) sum {
-	return digest(intent[:], string(object.GetUID()), object.GetResourceVersion())
+	data, err := json.Marshal(object)
+	if err != nil {
+		data = withoutManagedFields(object)
+	}
+	var members, metadata map[string]json.RawMessage
+	_ = json.Unmarshal(data, &members) // without content, the version has to do
+	_ = json.Unmarshal(members["metadata"], &metadata)
+	for _, name := range [...]string{"metadata", "apiVersion", "kind"} {
+		delete(members, name)
+	}
+	delete(metadata, "managedFields")
+	return digest(intent[:], string(object.GetUID()), object.GetResourceVersion(), metadata, members)
 }
 
 // digest is the hash of values that are distinct in JSON.
