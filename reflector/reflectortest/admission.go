@@ -1,6 +1,7 @@
 package reflectortest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -182,15 +182,52 @@ func callHook[T metav1.Object](ctx context.Context, hook func(context.Context, *
 	if err != nil {
 		return err
 	}
-	patch, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil || string(patch) == "{}" {
+	var was, is, all map[string]any
+	if err := errors.Join(readExactly(before, &was), readExactly(after, &is), readExactly(whole, &all)); err != nil {
 		return err
 	}
-	if whole, err = jsonpatch.MergePatch(whole, patch); err != nil {
+	switch {
+	case is == nil:
+		return errors.New("the hook left no object")
+	case reflect.DeepEqual(was, is):
+		return nil
+	}
+	setChanges(all, was, is)
+	if whole, err = json.Marshal(all); err != nil {
 		return err
 	}
 	w.object, err = w.resource.decodeFields(whole, false)
 	return err
+}
+
+// readExactly decodes JSON, and keeps all digits of its numbers.
+func readExactly(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	return decoder.Decode(into)
+}
+
+// setChanges makes the changes between two objects in another one. A merge patch could not set a null.
+func setChanges(in, before, after map[string]any) {
+	for name := range before {
+		if _, stays := after[name]; !stays {
+			delete(in, name)
+		}
+	}
+	for name, value := range after {
+		old, had := before[name]
+		if had && reflect.DeepEqual(old, value) {
+			continue
+		}
+		inner, isObject := in[name].(map[string]any)
+		was, wasObject := old.(map[string]any)
+		is, stays := value.(map[string]any)
+		if isObject && wasObject && stays {
+			setChanges(inner, was, is)
+			continue
+		}
+		in[name] = value
+	}
 }
 
 // notDecoded is no denial, so that nobody looks for it in the hook.

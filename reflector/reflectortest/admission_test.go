@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -142,6 +143,65 @@ func TestHookChangesWhatItSees(t *testing.T) {
 	u.SetResourceVersion("")
 	_, err = r.Create(t.Context(), u, metav1.CreateOptions{})
 	assert.True(t, apierrors.IsInvalid(err), "%v", err)
+}
+
+// limited has numbers and free-form data.
+type limited struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	N                 int64          `json:"n,omitempty"`
+	Limits            []int64        `json:"limits,omitempty"`
+	Free              map[string]any `json:"free,omitempty"`
+}
+
+func TestWhatAHookLeavesIsStoredExactly(t *testing.T) {
+	const big = 1<<53 + 1
+	kind := reflectortest.Resource{Group: "example.com", Version: "v1", Kind: "Limited", Plural: "limiteds", Namespaced: true, Prototype: &limited{}}
+	for name, hook := range map[string]reflectortest.Option{
+		"typed": reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*limited]) error {
+			a.Object.N++
+			a.Object.Limits = append(a.Object.Limits, math.MaxInt64)
+			a.Object.Free["null"], a.Object.Free["gone"] = nil, map[string]any{"null": nil}
+			delete(a.Object.Free, "deep")
+			return nil
+		}),
+		"untyped": reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*unstructured.Unstructured]) error {
+			o := a.Object.Object
+			o["n"] = o["n"].(int64) + 1
+			o["limits"] = append(o["limits"].([]any), int64(math.MaxInt64))
+			free := o["free"].(map[string]any)
+			free["null"], free["gone"] = nil, map[string]any{"null": nil}
+			delete(free, "deep")
+			return nil
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := reflectortest.Start(t, reflectortest.WithResource(kind), hook)
+			u := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "example.com/v1", "kind": "Limited", "n": int64(big - 1), "limits": []any{int64(big)},
+				"free": map[string]any{"gone": "a", "deep": map[string]any{"a": int64(1)}}, "hidden": int64(big),
+			}}
+			u.SetNamespace("ns")
+			u.SetName("a")
+			require.NoError(t, s.Create(u))
+			data, err := u.MarshalJSON()
+			require.NoError(t, err)
+			for _, want := range []string{
+				`"n":9007199254740993`, `"limits":[9007199254740993,9223372036854775807]`, `"hidden":9007199254740993`,
+				`"free":{"gone":{"null":null},"null":null}`,
+			} {
+				assert.Contains(t, string(data), want)
+			}
+		})
+	}
+}
+
+func TestHookThatLeavesNoObjectIsAnError(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.ConfigMap]) error {
+		a.Object = nil
+		return nil
+	}))
+	assert.ErrorContains(t, s.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}), "no object")
 }
 
 func TestHookDenies(t *testing.T) {
