@@ -24,6 +24,11 @@ type plain struct {
 // wrapper is a client of another package that embeds one of ours.
 type wrapper struct{ *client.Resource[*configMap] }
 
+// hiding shows only the methods of a reflector's client.
+type hiding struct {
+	reflector.Client[*configMap, *client.ResourceList[*configMap]]
+}
+
 // A transform of client-go may edit what it gets.
 func TestTransformMayEditWhatObjectsShare(t *testing.T) {
 	editing := func(object any) (any, error) {
@@ -59,10 +64,13 @@ func TestTransformMayEditWhatObjectsShare(t *testing.T) {
 		"a wrapper that hides the methods of a Resource": func(t *testing.T, server *reflectortest.Server) reader {
 			from, err := client.ForResource[*configMap](server.Config(), gvr, "")
 			require.NoError(t, err)
-			var hidden reflector.Client[*configMap, *client.ResourceList[*configMap]] = struct {
-				reflector.Client[*configMap, *client.ResourceList[*configMap]]
-			}{from}
+			var hidden reflector.Client[*configMap, *client.ResourceList[*configMap]] = hiding{from}
 			return transformed(t, NewTyped(hidden), editing)
+		},
+		"a ListWatch of such a wrapper": func(t *testing.T, server *reflectortest.Server) reader {
+			from, err := client.ForResource[*configMap](server.Config(), gvr, "")
+			require.NoError(t, err)
+			return transformed(t, NewTyped(client.ListWatch[*configMap](hiding{from})), editing)
 		},
 		"a ListWatch of a Resource": func(t *testing.T, server *reflectortest.Server) reader {
 			from, err := client.ForResource[*configMap](server.Config(), gvr, "")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -74,7 +73,7 @@ func NewTyped[T reflector.Object, L any](client reflector.Client[T, L], opts ...
 	return newInformer(client, &hooks[T]{}, opts)
 }
 
-func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *hooks[T], opts []Option) *SharedIndexInformer[T] {
+func newInformer[T reflector.Object, L any](of reflector.Client[T, L], h *hooks[T], opts []Option) *SharedIndexInformer[T] {
 	o := newOptions(opts)
 	// The last error handler takes effect.
 	own := append(slices.Clone(o.informer), informer.WithReflector(reflector.WithErrorHandler(h.failed)))
@@ -83,26 +82,17 @@ func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *ho
 		seeded = new(sync.Map)
 		own = append([]informer.Option{informer.WithMutationGuard(guard.Report(func(err error) { crash(err, seeded) }))}, own...)
 	}
-	h.copies = !o.shallow && mayShareParts(client)
+	h.copies = !o.shallow && client.ListWatch[T, L](of).SharesParts()
 	var objects *store.Cache[T]
 	s := newSharedIndexInformer(informer.NewFed(nil, objectKey[T], func(target feed.Target[T]) feed.Group {
 		objects = target.Cache
-		return feed.New(reflector.New(client, decorate.Transform(target.Into, objectKey[T], h.transformed), target.Reflector...))
+		return feed.New(reflector.New(of, decorate.Transform(target.Into, objectKey[T], h.transformed), target.Reflector...))
 	}, own...), o)
 	s.hooks, h.name, s.indexer.cache, s.indexer.seeded = h, s.informer.Name(), objects, seeded
 	s.isDouble = func() bool {
-		return !stream.CanStream(client) || errors.Is(s.informer.State().WatchListErr, stream.ErrDouble)
+		return !stream.CanStream(of) || errors.Is(s.informer.State().WatchListErr, stream.ErrDouble)
 	}
 	return s
-}
-
-// mayShareParts reports whether objects of a client may share parts. A wrapper of a Resource that hides its
-// methods still has its list.
-func mayShareParts[T reflector.Object, L any](of reflector.Client[T, L]) bool {
-	if _, says := of.(interface{ SharesParts() bool }); says {
-		return stream.SharesParts(of)
-	}
-	return reflect.TypeFor[L]() == reflect.TypeFor[*client.ResourceList[T]]()
 }
 
 // detectMutations is what client-go's mutation detector reads.

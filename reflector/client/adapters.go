@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,5 +119,14 @@ func (a *Adapter[T, L]) IsWatchListSemanticsUnSupported() bool {
 	return !stream.CanStream(a.of)
 }
 
-// SharesParts returns the answer of the adapted client: see [Resource.SharesParts].
-func (a *Adapter[T, L]) SharesParts() bool { return stream.SharesParts(a.of) }
+// SharesParts returns the answer of the adapted client: see [Resource.SharesParts]. A wrapper that hides that
+// method still has the list of a Resource.
+func (a *Adapter[T, L]) SharesParts() bool {
+	if a == nil {
+		return false
+	}
+	if sharing, says := a.of.(interface{ SharesParts() bool }); says {
+		return sharing.SharesParts()
+	}
+	return reflect.TypeFor[L]() == reflect.TypeFor[*ResourceList[T]]()
+}

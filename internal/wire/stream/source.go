@@ -231,13 +231,6 @@ func (e doubleError) Unwrap() error { return e.error }
 // TestDouble marks the error for the protocol.
 func (e doubleError) TestDouble() {}
 
-// SharesParts reports whether objects of a client may share parts, so that nothing may edit these parts. The
-// method of such a client is promoted to a type that embeds it.
-func SharesParts(client any) bool {
-	sharing, ok := client.(interface{ SharesParts() bool })
-	return ok && !IsNil(client) && sharing.SharesParts()
-}
-
 // IsObjectMissing reports whether an error says that the server knows the resource and has no such
 // object.
 func IsObjectMissing(err error) bool {
