@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
 	"reflect"
 	"sync"
@@ -90,8 +92,9 @@ type contentComparer[T any] interface{ EqualContent(other T) bool }
 
 // EqualContent reports whether two objects have the same content. A [Cache] compares with it: by the
 // method EqualContent(T) bool if T has one, and otherwise by equality.Semantic of apimachinery, for
-// which an empty list or map equals a missing one. A kind and an apiVersion that only one of the
-// objects states are no difference. Two equal pointers are equal without a look at the object, so a
+// which 1 and 1000m are one quantity. An empty list or map equals a missing one if both objects have one
+// JSON, as with omitempty. A kind and an apiVersion that only one of the objects states are no
+// difference. Two equal pointers are equal without a look at the object, so a
 // change in place is not found. EqualContent is false for objects that cannot be compared, for example
 // because they have functions. A method EqualContent runs under a lock that readers take, so it must be
 // quick and must not read the cache.
@@ -155,7 +158,16 @@ func deepEqual(a, b any) (same bool) {
 			same = reflect.DeepEqual(a, b)
 		}
 	}()
-	return equality.Semantic.DeepEqual(a, b)
+	if equality.Semantic.DeepEqualWithNilDifferentFromEmpty(a, b) {
+		return true
+	}
+	return equality.Semantic.DeepEqual(a, b) && isOneJSON(a, b)
+}
+
+func isOneJSON(a, b any) bool {
+	x, err := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(x, y)
 }
 
 // kinded is the part of a runtime.Object that also a type without DeepCopyObject has.

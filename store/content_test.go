@@ -128,6 +128,33 @@ func (p *picky) EqualContent(other *picky) bool {
 	return len(p.Name) == len(other.Name)
 }
 
+type listing struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Shown             []string       `json:"shown"`
+	Omitted           []string       `json:"omitted,omitempty"`
+	Free              map[string]any `json:"free"`
+}
+
+// After a relist, the cache prints as the list does: a definition may have got the default [].
+func TestEmptyListEqualsAMissingOneIfItPrintsAsOne(t *testing.T) {
+	of := func(shown, omitted []string) *listing {
+		return &listing{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "5"}, Shown: shown, Omitted: omitted}
+	}
+	assert.True(t, EqualContent(of(nil, nil), of(nil, []string{})))
+	assert.True(t, EqualContent(of([]string{}, []string{}), of([]string{}, nil)))
+	assert.False(t, EqualContent(of(nil, nil), of([]string{}, nil)), "null, and []")
+	assert.False(t, EqualContent(of(nil, nil), of(nil, []string{"a"})))
+	silent := of(nil, nil)
+	silent.Free = map[string]any{"f": func() {}}
+	assert.False(t, EqualContent(of(nil, nil), silent))
+
+	c := New(ObjectKey[*listing])
+	require.NoError(t, c.Replace([]*listing{of(nil, nil)}, "5"))
+	require.NoError(t, c.Replace([]*listing{of([]string{}, nil)}, "6"))
+	held, _ := c.Get(Key{Name: "a"})
+	assert.NotNil(t, held.Shown)
+}
+
 func TestEqualContent(t *testing.T) {
 	now := time.Now()
 	kinded := func(kind string) *corev1.Pod {

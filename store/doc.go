@@ -72,11 +72,11 @@
 //     or repeats.
 //   - store-S7: A new UID under an old key is a Deletion and an Addition.
 //   - store-S9: Content decides what a change is. An object that is written again with the same
-//     UID, resource version and content keeps its pointer and causes no change, in a list as in a
-//     watch. With another content it is a Modification, also under the same version: the server
-//     shows objects differently after a definition got a default, or another conversion. Objects
-//     without a UID or a version are compared by content alone. A list that comes object by object
-//     in a [Batch] counts as a Replace, with the last write of each key.
+//     UID, resource version and content ([EqualContent]) keeps its pointer and causes no change, in
+//     a list as in a watch. With another content it is a Modification, also under the same version:
+//     the server shows objects differently after a definition got a default, or another conversion.
+//     Objects without a UID or a version are compared by content alone. A list that comes object by
+//     object in a [Batch] counts as a Replace, with the last write of each key.
 //   - store-S10: A write to a partition changes nothing outside of its scope. The deletions of a
 //     dropped scope say OutOfScope.
 //   - store-S11: After every commit, a [Budget] knows the approximate memory of the objects. With a

@@ -340,7 +340,7 @@ var mutants = []mutant{{
 }, {
 	name:  "clientgo: a transform gets what other objects share",
 	file:  "informer/clientgo/sharedinformer.go",
-	text:  "h.copies = !o.shallow && mayShareParts(client)",
+	text:  "h.copies = !o.shallow && client.ListWatch[T, L](of).SharesParts()",
 	with:  "h.copies = false",
 	tests: []string{"./informer/clientgo"},
 }, {
@@ -1321,6 +1321,12 @@ var mutants = []mutant{{
 	text:  "inWant[text] > 0 && inHeld[text] != inWant[text], // which one of equal items is it?",
 	with:  "false,",
 	tests: []string{"./controller/write"},
+}, {
+	name:  "store: an empty list equals a missing one",
+	file:  "store/content.go",
+	text:  "equality.Semantic.DeepEqual(a, b) && isOneJSON(a, b)",
+	with:  "equality.Semantic.DeepEqual(a, b)",
+	tests: []string{"./store"},
 }, {
 	name:  "write: a type that encodes itself hides nothing",
 	file:  "controller/write/shape.go",
