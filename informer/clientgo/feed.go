@@ -28,7 +28,7 @@ import (
 // The name is "shared " and the Go type unless [informer.WithName] sets another one.
 func FromSharedInformer[T any](shared cache.SharedInformer, key store.KeyFunc[T], opts ...informer.Option) *informer.Informer[T] {
 	opts = append([]informer.Option{informer.WithName("shared " + typeName[T]())}, opts...)
-	return informer.NewFed(nil, key, func(target feed.Target[T]) feed.Group {
+	return informer.NewFed(nil, allNamed(key), func(target feed.Target[T]) feed.Group {
 		return feed.New(NewFeed(shared, target.Into, target.Report))
 	}, opts...)
 }

@@ -469,6 +469,9 @@ func eachForm(cluster, text string, yield func(store.Key) bool) bool {
 
 // namespaced returns the key for a text of client-go.
 func namespaced(cluster, text string) store.Key {
+	if text == "" {
+		return nameless
+	}
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok {
 		namespace, name = "", text
@@ -488,14 +491,37 @@ func keyText(key store.Key) string {
 	return key.String()
 }
 
-// objectKey is [store.ObjectKey], but like cache.MetaNamespaceKeyFunc it also has a key for an object
-// without a name. A fake clientset stores an object that has only a generateName under an empty name.
+// objectKey is [store.ObjectKey], but also has a key for an object without a name.
 func objectKey[T reflector.Object](object T) (store.Key, error) {
 	key, err := store.ObjectKey(object)
-	if v := reflect.ValueOf(object); err == nil || !v.IsValid() || v.IsZero() {
+	return orNameless(object, key, err)
+}
+
+// allNamed returns a KeyFunc that also has a key for an object without a name.
+func allNamed[T any](keyOf store.KeyFunc[T]) store.KeyFunc[T] {
+	if keyOf == nil {
+		return nil // the store refuses it
+	}
+	return func(object T) (store.Key, error) {
+		key, err := keyOf(object)
+		return orNameless(object, key, err)
+	}
+}
+
+// orNameless returns the key of an object, or, as cache.MetaNamespaceKeyFunc does, one for an object without
+// a name. A fake clientset stores an object that has only a generateName under an empty name.
+func orNameless[T any](object T, key store.Key, err error) (store.Key, error) {
+	if err == nil || !errors.Is(err, store.ErrBadKey) {
 		return key, err
 	}
-	if namespace := object.GetNamespace(); namespace != "" {
+	o, ok := any(object).(interface {
+		GetName() string
+		GetNamespace() string
+	})
+	if !ok || reflect.ValueOf(object).IsZero() || o.GetName() != "" {
+		return key, err
+	}
+	if namespace := o.GetNamespace(); namespace != "" {
 		return store.Key{Namespace: namespace}, nil
 	}
 	return nameless, nil

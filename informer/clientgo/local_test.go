@@ -2,6 +2,7 @@ package clientgo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -297,6 +299,41 @@ func TestObjectsWithoutANameAreStored(t *testing.T) {
 		assert.Error(t, nodes.GetIndexer().Add((*corev1.Node)(nil)))
 		assert.Empty(t, reported.take())
 	})
+}
+
+func TestObjectsWithoutANameAreFed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fake.NewSimpleClientset()
+		from := cache.NewSharedInformer(cache.ToListWatcherWithWatchListSemantics(bareListWatch(c), c), &configMap{}, 0)
+		i := FromSharedInformer(from, store.ObjectKey[*configMap])
+		run(t, from)
+		defer begin(t, i)()
+		for _, namespace := range []string{"default", ""} {
+			_, err := c.CoreV1().ConfigMaps(namespace).Create(t.Context(), &configMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "web-"}}, metav1.CreateOptions{})
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		require.NoError(t, i.Ready())
+		assert.Equal(t, 2, i.Cache().Len())
+		for _, namespace := range []string{"default", ""} {
+			require.NoError(t, c.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "", metav1.DeleteOptions{}))
+		}
+		synctest.Wait()
+		assert.Zero(t, i.Cache().Len())
+	})
+}
+
+func TestKeyOfAnObjectWithoutAName(t *testing.T) {
+	refused := errors.New("not this one")
+	refuse := func(*configMap) (store.Key, error) { return store.Key{}, refused }
+	_, err := allNamed(refuse)(&configMap{})
+	require.ErrorIs(t, err, refused, "the caller decides")
+	_, err = allNamed(store.ObjectKey[*configMap])(nil)
+	require.ErrorIs(t, err, store.ErrBadKey)
+	assert.Panics(t, func() { FromSharedInformer[*configMap](nil, nil) }, "no KeyFunc")
+	key, err := allNamed(store.ObjectKey[*configMap])(&configMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}})
+	require.NoError(t, err)
+	assert.Equal(t, store.Key{Namespace: "default"}, key)
 }
 
 func TestObjectWithoutANameBeforeTheStart(t *testing.T) {
