@@ -880,9 +880,21 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: a first list without a version is refused",
 	file:  "reflector/internal/protocol/list.go",
-	text:  "case in.Version == \"\" && p.position != \"\" && !p.losesVersions():",
-	with:  "case in.Version == \"\":",
+	text:  "p.position != \"\" && !p.losesVersions():",
+	with:  "!p.losesVersions():",
 	tests: []string{"./reflector", "./reflector/internal/protocol"},
+}, {
+	name:  "protocol: lists without a version before a complete watch-list count",
+	file:  "reflector/internal/protocol/state.go",
+	text:  "p.listed, p.heard, p.lostVersions = p.now, p.now, loss{}",
+	with:  "p.listed, p.heard = p.now, p.now",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "protocol: a probe without a version shows that the server was not restored",
+	file:  "reflector/internal/protocol/list.go",
+	text:  "p.phase == probing && in.Version == \"\" && !in.Conflict",
+	with:  "false",
+	tests: []string{"./reflector/internal/protocol"},
 }, {
 	name:  "protocol: an event of a watch without a version does not bring the next list forward",
 	file:  "reflector/internal/protocol/poll.go",

@@ -48,7 +48,8 @@
 //   - probeAgain: after a broken watch, retry the probe twice, then watch. When the server accepts the
 //     watch, it is there, so the reflector makes a last probe before it uses the watch. A server that
 //     fails the last probe cannot list: for an hour, the reflector asks it for the watch first, and then
-//     makes one probe. If the watch was only silent, watch at once.
+//     makes one probe. If the watch was only silent, watch at once. An answer to a probe without a
+//     version is such a failure.
 //   - probeLater: back off, then begin with probes again.
 //   - relist: back off, then list not older than the store.
 //   - relistExpired: list at once, not older than the store; or relistNewest if the last list is less than

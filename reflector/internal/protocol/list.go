@@ -63,9 +63,12 @@ func (p *step) ask(l listing) {
 // page handles a page of a list.
 func (p *step) page(in Input) {
 	switch {
+	case p.phase == probing && in.Version == "" && !in.Conflict:
+		// Whatever is in front of the server may have answered: see poll.go.
+		probeAgain(p, NoResourceVersion)
 	case p.phase == probing:
 		p.probed(in)
-	case in.Version == "" && p.position != "" && !p.losesVersions():
+	case in.Version == "" && p.listing.pages == 0 && p.position != "" && !p.losesVersions():
 		retry(p, NoResourceVersion)
 	case in.Next != "" && p.listing.cycle.closes(in.Next):
 		retry(p, RepeatedPage)
@@ -79,14 +82,13 @@ func (p *step) page(in Input) {
 // keep takes a page, whose objects were staged as they arrived, into the list. It asks for the next page or
 // replaces the store's content.
 func (p *step) keep(in Input) {
-	p.listing.pages++
-	if p.listing.first == "" {
+	if p.listing.pages == 0 {
 		// Later pages may be newer, if the server could not keep the first state that long. The
 		// watch then repeats changes that those pages already contain.
 		p.listing.first = in.Version
 	}
+	p.listing.pages++
 	if in.Next == "" {
-		p.lostVersions = loss{}
 		p.compare(OpList)
 		p.phase = replacing
 		p.do(Action{Do: Replace, Version: p.listing.first})

@@ -20,26 +20,28 @@ import (
 // every 30 to 60 seconds where the server does not serve the watch.
 const PollInterval = 30 * time.Second
 
-// loss counts lists without a version that follow one with a version.
+// loss is how long lists have had no version, although an earlier one had.
 type loss struct {
-	began time.Time
-	lists int
+	last  time.Time // of such a list; zero if there was none
+	lasts time.Duration
 }
 
 const (
 	// lossAfter is how long lists have had no version before the reflector believes that the server has none.
 	lossAfter = 15 * time.Minute
-	// lossLists is the least number of such lists, since there may be hours between two.
-	lossLists = 5
+	// lossStep is the most that counts of the time between two such lists, because that time says nothing
+	// of the server: it may have been away, or Run may have returned meanwhile.
+	lossStep = time.Minute
 )
 
 // losesVersions records a list without a version, and reports whether to believe it.
 func (p *step) losesVersions() bool {
-	if p.lostVersions.lists == 0 {
-		p.lostVersions.began = p.now
+	l := &p.lostVersions
+	if !l.last.IsZero() {
+		l.lasts += min(p.now.Sub(l.last), lossStep)
 	}
-	p.lostVersions.lists++
-	return p.lostVersions.lists > lossLists && p.now.Sub(p.lostVersions.began) >= lossAfter
+	l.last = p.now
+	return l.lasts >= lossAfter
 }
 
 // Polling reports whether the last list had no resource version, so that the reflector polls.
