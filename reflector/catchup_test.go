@@ -168,3 +168,32 @@ func TestCatchUpWithoutVersionsReturnsAtOnce(t *testing.T) {
 		m.stop()
 	})
 }
+
+func TestCatchUpDoesNotTakeAnAnswerWithoutAVersionForTheServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &computing{names: []string{"a"}, version: "7", watches: true}
+		m := followed(t, opened[*corev1.ConfigMap](t, server, configMapResource, "default"))
+		synctest.Wait()
+		server.setVersion("")
+		limited, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		err := m.of.CatchUp(limited, time.Now())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, "list has no resource version")
+
+		done, _ := catchingUp(t.Context(), m, time.Now())
+		<-time.After(20 * time.Second)
+		assert.Empty(t, done)
+		server.setVersion("7")
+		require.NoError(t, <-done)
+	})
+}
+
+func TestCatchUpWhilePollingReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := followed(t, opened[*corev1.ConfigMap](t, &computing{names: []string{"a"}}, configMapResource, "default"))
+		synctest.Wait()
+		require.Equal(t, reflector.Polling, m.of.State().Phase)
+		require.NoError(t, m.of.CatchUp(t.Context(), time.Now()))
+	})
+}

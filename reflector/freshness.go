@@ -43,8 +43,8 @@ var (
 // That needs no other permissions than Run.
 //
 // CatchUp returns an error if ctx ends earlier: give ctx a deadline. It returns nil at once where
-// nothing can be compared: if the server's versions are no numbers, and with test doubles. It may be
-// called from any goroutine.
+// nothing can be compared: while the reflector polls ([Polling]), if the server's versions are no
+// numbers, and with test doubles. It may be called from any goroutine.
 func (r *KubernetesResourceReflector[T]) CatchUp(ctx context.Context, since time.Time) error {
 	var newest string
 	var failure error
@@ -92,6 +92,9 @@ func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before str
 	}
 	newest = p.Version
 	at := r.State().ResourceVersion
+	if newest == "" && at != "" { // whatever is in front of the server may have answered, as in R13
+		return before, false, r.newError(protocol.OpList, "", protocol.NoResourceVersion)
+	}
 	if !isNumber(newest) || !isNumber(at) || reaches(at, newest) {
 		return newest, true, nil
 	}

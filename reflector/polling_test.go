@@ -94,6 +94,12 @@ func (c *computing) set(event watch.EventType, names ...string) {
 	}
 }
 
+func (c *computing) setVersion(version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version = version
+}
+
 func (c *computing) seen(what string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,9 +188,7 @@ func TestServerThatGetsVersionsIsNotPolledAnyMore(t *testing.T) {
 		server := &computing{names: []string{"a"}, watches: true}
 		m := followed(t, opened[*Paint](t, server, configMapResource, "default"))
 		<-time.After(time.Minute)
-		server.mu.Lock()
-		server.version = "7"
-		server.mu.Unlock()
+		server.setVersion("7")
 		<-time.After(time.Minute)
 		assert.Equal(t, reflector.Watching, m.of.State().Phase)
 		assert.Equal(t, "7", m.cache.ResourceVersion())
