@@ -519,7 +519,9 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 	switch {
 	case errors.Is(err, stream.ErrNoGet):
 	case err == nil && isUnder(object):
-		a.seen.add(key.Namespace)
+		if !ok { // GetIn reaches namespaces that the lists of a wrapper may leave out
+			a.seen.add(key.Namespace)
+		}
 		return object.GetUID(), true, nil
 	case err == nil && !stream.IsNil(object) && object.GetNamespace() != key.Namespace: // the client is of one namespace
 		return "", false, store.ErrOutOfScope

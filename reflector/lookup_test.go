@@ -342,10 +342,18 @@ func TestNamespacesOfClients(t *testing.T) {
 	}
 	hidden := struct{ dynamic.ResourceInterface }{dynamics.Resource(maps)}
 	assert.False(t, covererOf(client.Dynamic(hidden)).Covers(store.Key{Namespace: "ns", Name: "a"}), "a wrapper")
+	require.NoError(t, server.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}))
+	wrapper := covererOf(client.Dynamic(struct {
+		dynamic.NamespaceableResourceInterface
+	}{dynamics.Resource(maps)}))
+	_, exists, err := wrapper.Lookup(t.Context(), store.Key{Namespace: "ns", Name: "a"})
+	require.NoError(t, err)
+	assert.True(t, exists)
+	assert.False(t, wrapper.Covers(store.Key{Namespace: "ns", Name: "b"}), "its lists may be of other namespaces")
 	with := lookerOf(struct {
 		*client.Resource[*corev1.ConfigMap]
 	}{ofResource})
-	_, exists, err := with.Lookup(t.Context(), store.Key{Namespace: "ns", Name: "a"})
+	_, exists, err = with.Lookup(t.Context(), store.Key{Namespace: "ns", Name: "b"})
 	require.NoError(t, err, "Get of all namespaces cannot name one")
 	assert.False(t, exists)
 }
