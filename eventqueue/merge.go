@@ -74,6 +74,8 @@ func (c *Collection[T]) KeepIf(keep func(Event[T]) bool) {
 		c.keepIf.Store(nil)
 		return
 	}
+	c.lockAndQueue() // with the policy under which the events came
+	defer c.mu.Unlock()
 	c.keepIf.Store(&keep)
 }
 
