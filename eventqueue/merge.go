@@ -45,7 +45,7 @@ const (
 	// resync is never merged into other events, so an event has origin Resync only if nothing else
 	// happened.
 	//
-	// An OutOfScope Deletion follows the same table, although its object still exists. If the object
+	// An OutOfScope Deletion follows the same table, although its object may still exist. If the object
 	// leaves and comes back before the handler receives the Deletion, the result is a Modification.
 	// If the object comes back and is then deleted, the result is an ordinary Deletion.
 	//

@@ -207,7 +207,7 @@ type HandlerFuncs[T any] struct {
 	OnUpdate func(prior, object T)
 
 	// OnDelete is called with the last known state of an object that was deleted, or that left the
-	// informer's scopes or selector or the subscriber's predicate, and so still exists: see queue-E9. If
+	// informer's scopes or selector or the subscriber's predicate, so that it may still exist: see queue-E9. If
 	// finalStateKnown is false, later states may have existed: a relist found the object missing, or its
 	// scope was dropped. There is no separate type for that case, unlike in client-go.
 	OnDelete func(object T, finalStateKnown bool)

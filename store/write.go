@@ -131,7 +131,7 @@ type mutation[T any] struct {
 	swapped       bool // after is where before was in the trees; no tree and no snapshot has before: see changeTrees
 	repeated      bool // after has the content of before, which an earlier mutation of the commit stored
 
-	outOfScope bool // set by Drop: the removed object still exists on the server
+	outOfScope bool // set by Drop: the object may still exist on the server
 }
 
 // scratch is memory that the next commit reuses. Guarded by Cache.writer.

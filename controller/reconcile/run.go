@@ -365,7 +365,7 @@ func (r *run) part(t trigger) {
 	if s == nil {
 		return
 	}
-	if t.primary { // the object exists, and another process is responsible for it
+	if t.primary { // another process is responsible for it
 		s.gone, s.ending = ended{}, ended{}
 	}
 	s.shows(t)

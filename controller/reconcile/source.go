@@ -67,7 +67,7 @@ type trigger struct {
 	prior   store.Version // the version before a modification; zero if the key was not mapped to that state
 	added   bool          // the object appeared
 	gone    bool          // the event is a Deletion: see queue-E9
-	left    bool          // the object left the informer but still exists: another process is responsible for it now
+	left    bool          // the scope of the object was dropped: another process is responsible for it now
 	primary bool          // the event's object is the object of the key
 	listed  bool          // the event comes from a list: earlier changes may be missing
 	cause   *cause        // nil without an observer

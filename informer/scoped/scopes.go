@@ -59,7 +59,7 @@ func Add[T reflector.Object, L any](s *Scopes[T], scope store.Scope, client refl
 }
 
 // Drop ends the watch of a scope and removes its objects: subscribers get a deletion for each
-// object, with [eventqueue.Event].OutOfScope set, since the object still exists. A reconciler is
+// object, with [eventqueue.Event].OutOfScope set, since the object may still exist. A reconciler is
 // not called for them. Drop returns when the reflector has ended and the objects are removed. The
 // scope may then be added again.
 func (s *Scopes[T]) Drop(scope store.Scope) error {
