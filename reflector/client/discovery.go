@@ -410,44 +410,65 @@ type learned struct {
 	// kind, or refused a write as malformed. A definition may have been deleted and created with
 	// another kind for the same plural.
 	doubts atomic.Int32
-	// scope is the stream.Scope that a client without a finder has asked for.
+	// scope is the stream.Scope that a client without a finder has asked for. It is written under mu.
 	scope atomic.Int32
-
-	mu    sync.Mutex // protects the fields below it
-	asked time.Time  // when discovery was last asked for the kind of the resource
+	turn  chan struct{} // capacity 1: held by the goroutine that asks for the scope; protects refused and until
 	// refused is the answer to the last question about the scope until then: a 403, or nil if discovery did
 	// not list the resource.
 	refused error
 	until   time.Time
+
+	mu     sync.Mutex // protects the fields below it
+	asked  time.Time  // when discovery was last asked for the kind of the resource
+	misses int        // calls of forgetScope
 }
 
-// learnScope asks discovery for the scope. An answer that says none is not asked for again at once, because
-// each key without an object may ask.
-func (l *learned) learnScope(ask func() (metav1.APIResource, error)) error {
+// learnScope asks discovery for the scope unless it is known. An answer that says none is not asked for again
+// at once, and one goroutine asks for all, because each key without an object may ask.
+func (l *learned) learnScope(ctx context.Context, ask func() (metav1.APIResource, error)) error {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("discovery of a scope: %w", ctx.Err())
+	}
+	if time.Now().Before(l.until) {
+		return l.refused
+	}
 	l.mu.Lock()
-	refused, until := l.refused, l.until
+	misses := l.misses
 	l.mu.Unlock()
-	if time.Now().Before(until) {
-		return refused
+	if l.scope.Load() != int32(stream.UnknownScope) {
+		return nil
 	}
 	answer, err := ask()
+	scope := stream.ClusterScoped
 	switch {
 	case apierrors.IsForbidden(err):
-		l.refuse(err, resetInterval)
-	case err == nil && answer.Kind == "":
-		l.refuse(nil, lookupInterval) // the kind may be defined at any time
-	case err == nil && answer.Namespaced:
-		l.scope.Store(int32(stream.Namespaced))
-	case err == nil:
-		l.scope.Store(int32(stream.ClusterScoped))
+		l.refused, l.until = err, time.Now().Add(resetInterval)
+		return err
+	case err != nil:
+		return err
+	case answer.Kind == "":
+		l.refused, l.until = nil, time.Now().Add(lookupInterval) // the kind may be defined at any time
+		return nil
+	case answer.Namespaced:
+		scope = stream.Namespaced
 	}
-	return err
-}
-
-func (l *learned) refuse(err error, rest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refused, l.until = err, time.Now().Add(rest)
+	if l.misses == misses { // otherwise the answer may be about a definition that was deleted since
+		l.scope.Store(int32(scope))
+	}
+	return nil
+}
+
+// forgetScope records that the server no longer serves the resource. It may come back with another scope.
+func (l *learned) forgetScope() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.misses++
+	l.scope.Store(int32(stream.UnknownScope))
 }
 
 // rested reports whether discovery may be asked for the kind, and records that it is.

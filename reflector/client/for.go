@@ -190,7 +190,7 @@ func newResource[T stream.Object](t reflect.Type, resource schema.GroupVersionRe
 		resource: resource.Resource, namespace: namespace,
 		name: resource.GroupResource().String() + "/" + resource.Version, options: o,
 		answers: new(answers), decoders: new(stream.Pool[T]), oneDecoders: new(stream.Pool[T]),
-		expected: expected{learned: new(learned)},
+		expected: expected{learned: &learned{turn: make(chan struct{}, 1)}},
 	}
 	if kind, err := kindOf(t, &o); err == nil && kind.GroupVersion() == resource.GroupVersion() {
 		r.kind = kind

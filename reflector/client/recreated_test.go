@@ -456,3 +456,65 @@ func TestScopeThatDiscoveryDoesNotSayIsAskedForSeldom(t *testing.T) {
 		})
 	}
 }
+
+// discovering answers discovery, once it is released, and refuses every other request, as if the definition
+// were deleted.
+func discovering(t *testing.T, release <-chan struct{}, asked *atomic.Int32) *client.Resource[*Bucket] {
+	t.Helper()
+	config := &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		if !strings.HasSuffix(r.URL.Path, "/v1") {
+			return reply(r, 404, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{}}`), nil
+		}
+		asked.Add(1)
+		select {
+		case <-release:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+		return reply(r, 200, `{"kind":"APIResourceList","groupVersion":"example.com/v1","resources":[{"name":"buckets","kind":"Bucket","namespaced":false}]}`), nil
+	})}
+	all, err := client.ForResource[*Bucket](config, buckets, "")
+	require.NoError(t, err)
+	return all
+}
+
+func TestScopeIsAskedForOnceAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, done := make(chan struct{}), make(chan error, 64)
+		var asked atomic.Int32
+		all := discovering(t, release, &asked)
+		of := all.Source().(interface{ LearnScope(context.Context) error })
+		for range cap(done) {
+			go func() { done <- of.LearnScope(t.Context()) }()
+		}
+		synctest.Wait()
+		limited, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, of.LearnScope(limited), context.DeadlineExceeded)
+		close(release)
+		for range cap(done) {
+			require.NoError(t, <-done)
+		}
+		assert.EqualValues(t, 1, asked.Load())
+		assert.Equal(t, stream.ClusterScoped, all.Source().About().Scope)
+	})
+}
+
+func TestScopeOfADefinitionThatWasDeletedMeanwhileIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, done := make(chan struct{}), make(chan error)
+		var asked atomic.Int32
+		all := discovering(t, release, &asked)
+		of := all.Source().(interface{ LearnScope(context.Context) error })
+		go func() { done <- of.LearnScope(t.Context()) }()
+		synctest.Wait()
+		_, err := all.List(t.Context(), metav1.ListOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+		close(release)
+		require.NoError(t, <-done)
+		assert.Equal(t, stream.UnknownScope, all.Source().About().Scope)
+		require.NoError(t, of.LearnScope(t.Context()))
+		assert.Equal(t, stream.ClusterScoped, all.Source().About().Scope)
+		assert.EqualValues(t, 2, asked.Load())
+	})
+}

@@ -102,7 +102,7 @@ func (r *Resource[T]) missed(resource string, err error) {
 		return
 	}
 	r.expected.learned.kind.Store(nil)
-	r.expected.learned.scope.Store(int32(stream.UnknownScope))
+	r.expected.learned.forgetScope()
 	if r.finder != nil {
 		r.finder.forget(resource)
 	}

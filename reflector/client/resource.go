@@ -212,7 +212,7 @@ func (s resourceSource[T]) LearnScope(ctx context.Context) error {
 		_, err := s.plural(ctx, "", false, resetInterval)
 		return err
 	}
-	return s.expected.learned.learnScope(func() (metav1.APIResource, error) {
+	return s.expected.learned.learnScope(ctx, func() (metav1.APIResource, error) {
 		return (&listed{rest: s.rest}).resource(ctx, s.expected.version.WithResource(s.resource))
 	})
 }
