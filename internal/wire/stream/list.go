@@ -62,7 +62,9 @@ func (r *Reader[T]) List(from *Response, w Wants[T]) (wire.ListMeta, error) {
 
 // read reads all items.
 func (l *list[T]) read() error {
-	l.of.Pool.keep(runtime.GOMAXPROCS(0))
+	if l.wants.Take != nil { // otherwise only the version matters, and the list has one object
+		l.of.Pool.keep(runtime.GOMAXPROCS(0))
+	}
 	decoding := newPipeline(l.of, 1, func(d *decoder[T], items *[]Item[T], batch *wire.Batch) {
 		for i := 0; i < len(batch.Frames); i++ {
 			if n := keep(items, batch.Frames[i:]); n > 0 {

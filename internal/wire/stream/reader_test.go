@@ -58,6 +58,17 @@ func TestDecodersOfAListAreKeptForItsPages(t *testing.T) {
 	}
 }
 
+// CatchUp reads the version of a list beside a watch.
+func TestListThatNobodyTakesLeavesTheDecodersOfAWatch(t *testing.T) {
+	processors(t, 4)
+	r := configMapReader(t)
+	r.Pool.keep(few)
+	body := `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"continue":"x","resourceVersion":"7"},"items":[]}`
+	_, err := r.List(&Response{ContentType: "application/json", Body: text(body)}, Wants[*corev1.ConfigMap]{})
+	require.NoError(t, err)
+	assert.Equal(t, few, r.Pool.limit)
+}
+
 // A client may only read single objects, and never list.
 func TestDecoderOfOneObjectIsKept(t *testing.T) {
 	r := configMapReader(t)
