@@ -2,5 +2,5 @@
 // store.Cache.WriteUnannounced and reconcile.OnUncalled.
 package ours
 
-// Only is for code of this repository.
-type Only struct{}
+// Only is for code of this repository. Without the field, struct{}{} would be assignable to it.
+type Only struct{ _ [0]byte }
