@@ -29,6 +29,7 @@ type registration struct {
 	subscription subscription
 	name         string
 	both         func() <-chan struct{} // is closed after filled and Synced of the subscription
+	removed      atomic.Bool            // before it was synced
 }
 
 // subscription is an informer.Subscription of any type.
@@ -43,7 +44,7 @@ type subscription interface {
 // or every object that the cache held when the handler was added. It stays false for a handler that was
 // removed before.
 func (r *registration) HasSynced() bool {
-	return lifecycle.IsClosed(r.filled) && lifecycle.IsClosed(r.subscription.Synced())
+	return !r.removed.Load() && lifecycle.IsClosed(r.filled) && lifecycle.IsClosed(r.subscription.Synced())
 }
 
 func (r *registration) HasSyncedChecker() cache.DoneChecker { return handled{r} }
@@ -54,7 +55,9 @@ type handled struct{ *registration }
 func (h handled) Name() string { return h.name }
 
 func (h handled) Done() <-chan struct{} {
-	if own := h.subscription.Synced(); lifecycle.IsClosed(h.filled) {
+	if own := h.subscription.Synced(); h.removed.Load() {
+		return nil // is never closed
+	} else if lifecycle.IsClosed(h.filled) {
 		return own
 	} else if lifecycle.IsClosed(own) {
 		return h.filled
@@ -76,7 +79,9 @@ func (r *registration) wait() <-chan struct{} {
 				}
 			}
 		}
-		close(both)
+		if r.HasSynced() {
+			close(both)
+		}
 	}()
 	return both
 }
@@ -133,6 +138,9 @@ func (s *SharedIndexInformer[T]) RemoveEventHandler(handle cache.ResourceEventHa
 	s.mu.Lock()
 	s.registrations = slices.DeleteFunc(s.registrations, func(other *registration) bool { return other == r })
 	s.mu.Unlock()
+	if !r.HasSynced() {
+		r.removed.Store(true)
+	}
 	r.subscription.Close()
 	return nil
 }

@@ -205,6 +205,33 @@ func TestRegistrationIsNotSyncedBeforeItsInformer(t *testing.T) {
 	})
 }
 
+// The handler has every object of a restored cache before the informer has synced.
+func TestHandlerThatIsRemovedBeforeItsInformerIsSyncedStaysUnsynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a"))
+		release := make(chan struct{})
+		server.Inject(reflectortest.Stall(release).On("watch", "configmaps"))
+		s := NewTyped(configMaps(t, server))
+		require.NoError(t, s.Informer().Restore([]*configMap{stored("a", "a", "1")}, "1"))
+		var d diary
+		handle, err := s.AddEventHandler(&d)
+		require.NoError(t, err)
+		run(t, s)
+		early := handle.HasSyncedChecker().Done()
+		synctest.Wait()
+		require.Equal(t, []string{"initial a"}, d.read())
+		require.False(t, s.HasSynced())
+		require.NoError(t, s.RemoveEventHandler(handle))
+		close(release)
+		synctest.Wait()
+		require.True(t, s.HasSynced())
+		assert.False(t, handle.HasSynced())
+		assert.False(t, done(early))
+		assert.False(t, done(handle.HasSyncedChecker().Done()))
+	})
+}
+
 func TestOneHandlerAddedTwiceHasTwoRegistrations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
