@@ -567,7 +567,9 @@ func (a *adapter[T, L]) Lookup(ctx context.Context, key store.Key) (types.UID, b
 		case replaced && p.Continue != "", p.Continue == "" && a.selects:
 			return "", false, errHidden
 		case p.Continue == "":
-			if !everywhere && noPath { // the resource is served now, as the list shows
+			if !everywhere && noPath {
+				// The resource is served now, as the list shows. So a second 404 is that of a path without a
+				// namespace, unless the resource comes and goes just then.
 				_, err := a.client.Get(ctx, key.Name, metav1.GetOptions{})
 				everywhere = missing.Path(err)
 			}

@@ -109,7 +109,8 @@
 //     again after 24 to 30 seconds. A watch, if the server serves one, only brings the next list
 //     forward, to 1 to 1.6 seconds after an event and at least as long as the last list took. If
 //     earlier lists had a version, the store keeps its content, and receives such a list after 15
-//     minutes of them, in which no list had a version.
+//     minutes of them, in which no list had a version. A client whose watches are a FakeWatcher or a
+//     RaceFreeFakeWatcher of client-go is a test double, whose lists need no version.
 //   - reflector-R14: If the store has a version, for example from an earlier process,
 //     the reflector takes no older state from an API server that only lags behind: it watches from
 //     that version, and lists not older than it or consistently. A consistent list that is older

@@ -1022,6 +1022,18 @@ var mutants = []mutant{{
 	with:  "everywhere = missing.Path(err) || true\n",
 	tests: []string{"./reflector"},
 }, {
+	name:  "reflector: a lookup in any namespace is proof of the lists' namespaces",
+	file:  "reflector/adapter.go",
+	text:  "if !ok { // GetIn reaches",
+	with:  "if true { // GetIn reaches",
+	tests: []string{"./reflector"},
+}, {
+	name:  "reflector: CatchUp takes an answer without a version for the server's",
+	file:  "reflector/freshness.go",
+	text:  "if newest == \"\" && at != \"\" {",
+	with:  "if false {",
+	tests: []string{"./reflector"},
+}, {
 	name:  "reflector: an empty list of a client of an unknown namespace is proof",
 	file:  "reflector/adapter.go",
 	text:  "\t\t\tif !everywhere {\n\t\t\t\treturn \"\", false, errHidden",
