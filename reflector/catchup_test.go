@@ -175,7 +175,7 @@ func TestCatchUpDoesNotTakeAnAnswerWithoutAVersionForTheServers(t *testing.T) {
 		m := followed(t, opened[*corev1.ConfigMap](t, server, configMapResource, "default"))
 		synctest.Wait()
 		server.setVersion("")
-		limited, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		limited, cancel := context.WithTimeout(t.Context(), 19500*time.Millisecond) // between two attempts
 		defer cancel()
 		err := m.of.CatchUp(limited, time.Now())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
