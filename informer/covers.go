@@ -163,7 +163,7 @@ func (i *Informer[T]) ClusterScoped() bool {
 	return len(sources) > 0
 }
 
-// LearnScope asks discovery whether the objects have namespaces, unless that is known, and reports whether
+// LearnScope asks discovery whether the objects have namespaces, unless it answered lately, and reports whether
 // they are known to have none: see [reflector.KubernetesResourceReflector.LearnScope]. It asks only the
 // client whose scope has the key, because another cluster may not answer.
 func (i *Informer[T]) LearnScope(ctx context.Context, key store.Key) (clusterScoped bool, err error) {

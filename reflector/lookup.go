@@ -96,8 +96,8 @@ func (r *KubernetesResourceReflector[T]) ClusterScoped() bool {
 	return r.source.About().Scope == stream.ClusterScoped || r.lookups().About().Scope == stream.ClusterScoped
 }
 
-// LearnScope asks discovery whether the objects have namespaces, unless that is known. Only a
-// [client.Resource] and a generated client can ask.
+// LearnScope asks discovery whether the objects have namespaces, unless it answered in the last ten seconds. Only
+// a [client.Resource] and a generated client can ask.
 func (r *KubernetesResourceReflector[T]) LearnScope(ctx context.Context) error {
 	of, ok := r.lookups().(interface{ LearnScope(context.Context) error })
 	if !ok || r.source.Check() != nil {

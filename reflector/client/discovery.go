@@ -55,7 +55,8 @@ type finder struct {
 
 	mu    sync.Mutex // protects the fields below
 	known found
-	gone  found // found earlier, and the server no longer serves it
+	since time.Time // when known was the answer last
+	gone  found     // found earlier, and the server no longer serves it
 }
 
 func newFinder(kind schema.GroupVersionKind, from directory) *finder {
@@ -82,7 +83,19 @@ func (f *finder) remembered() (known, gone found) {
 func (f *finder) remember(known, gone found) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.known, f.gone = known, gone
+	f.known, f.since, f.gone = known, time.Now(), gone
+}
+
+// learnScope finds the resource again if the answer is old.
+func (f *finder) learnScope(ctx context.Context) error {
+	f.mu.Lock()
+	known, since := f.known, f.since
+	f.mu.Unlock()
+	if known != (found{}) && time.Since(since) < resetInterval {
+		return nil
+	}
+	_, _, err := f.find(ctx, known)
+	return err
 }
 
 // forget records that the server no longer serves a resource. The kind may now have another
@@ -97,13 +110,13 @@ func (f *finder) forget(resource string) {
 
 // find returns the resource of the kind, and whether this call asked the directory for it. A doubt
 // is an earlier answer that something contradicts: if the finder still remembers it, find asks again,
-// unless it asked within rest. Until then the doubted answer stands. If the server does not answer,
+// unless it asked within resetInterval. Until then the doubted answer stands. If the server does not answer,
 // find returns the error, and the finder keeps what it knows.
 //
 // Only one goroutine at a time asks the directory: client-go's mapper holds a lock during
 // discovery, and a goroutine that waits for that lock does not notice the end of ctx. Callers can
 // still wait for that lock if the resources of several finders share the mapper.
-func (f *finder) find(ctx context.Context, doubt found, rest time.Duration) (answer found, asked bool, err error) {
+func (f *finder) find(ctx context.Context, doubt found) (answer found, asked bool, err error) {
 	if known, _ := f.remembered(); known != (found{}) && known != doubt {
 		return known, false, nil
 	}
@@ -118,7 +131,7 @@ func (f *finder) find(ctx context.Context, doubt found, rest time.Duration) (ans
 		return known, false, nil
 	}
 	if known != (found{}) { // and doubted
-		if !rested(&f.renewed, rest) {
+		if !rested(&f.renewed) {
 			return known, false, nil
 		}
 		gone = known
@@ -126,7 +139,7 @@ func (f *finder) find(ctx context.Context, doubt found, rest time.Duration) (ans
 	answer, err = f.from.find(ctx, f.kind)
 	// Another goroutine may have renewed the directory already, so ask it first.
 	switch {
-	case err == nil && answer == gone && (known != (found{}) || rested(&f.renewed, resetInterval)),
+	case err == nil && answer == gone && (known != (found{}) || rested(&f.renewed)),
 		f.missed && errors.Is(err, protocol.ErrNotServed) && f.waits.Due(time.Now()):
 		if f.from.renew(ctx) {
 			answer, err = f.from.find(ctx, f.kind)
@@ -151,9 +164,9 @@ func (f *finder) find(ctx context.Context, doubt found, rest time.Duration) (ans
 // rested reports whether an answer of discovery that was last asked for at a time may be asked for
 // again, and records that it is. Otherwise the requests of all views would discover everything again
 // while they fail.
-func rested(last *time.Time, rest time.Duration) bool {
+func rested(last *time.Time) bool {
 	now := time.Now()
-	if !last.IsZero() && now.Sub(*last) < rest {
+	if !last.IsZero() && now.Sub(*last) < resetInterval {
 		return false
 	}
 	*last = now
@@ -163,8 +176,8 @@ func rested(last *time.Time, rest time.Duration) bool {
 const (
 	// resetInterval is the minimum time between two questions about an answer that is doubted.
 	resetInterval = 10 * time.Second
-	// lookupInterval is the same for a lookup: what it finds may be cleaned up.
-	lookupInterval = time.Second
+	// unknownInterval is the same if there is no answer, which may come at any time, but not if it is forbidden.
+	unknownInterval = time.Second
 )
 
 // mapped is a directory that uses a REST mapper, which other resources may use as well.
@@ -303,12 +316,12 @@ func (l *listed) renew(context.Context) bool {
 // DiscoveryError means that discovery gave no answer, so that a client of [For] does not know the
 // resource of its kind and cannot send its request. The client asks again with the next request. An
 // error of a REST mapper becomes a DiscoveryError as well. apierrors.IsForbidden and similar functions
-// recognize the server's answer.
+// recognize the server's answer. LearnScope of a reflector or an informer returns it also for other clients.
 //
 // If the server answers that it does not serve the kind, the error is [reflector.ErrNotServed]
 // instead.
 type DiscoveryError struct {
-	// Kind is the kind whose resource the client needs.
+	// Kind is the kind whose resource the client needs. It has no name if only the scope was asked for.
 	Kind schema.GroupVersionKind
 	// Path is the path that was read, such as "/apis/apps/v1". It is empty if a REST mapper asked.
 	Path string
@@ -319,7 +332,10 @@ type DiscoveryError struct {
 // Error names the kind, the path and the cause. If the server forbids the request, it names the
 // missing permission.
 func (e *DiscoveryError) Error() string {
-	text := fmt.Sprintf("discovery of %s", e.Kind)
+	text, instead := "discovery of "+e.Kind.String(), ", or use ForResource"
+	if e.Kind.Kind == "" { // a client of ForResource
+		text, instead = "discovery of "+e.Kind.GroupVersion().String(), ""
+	}
 	if e.Path != "" {
 		text += ": get " + e.Path
 	}
@@ -328,9 +344,9 @@ func (e *DiscoveryError) Error() string {
 	case !apierrors.IsForbidden(e.Err):
 		return text
 	case e.Path == "":
-		return text + ": allow the verb get on the nonResourceURLs of discovery, as the ClusterRole system:discovery does, or use ForResource"
+		return text + ": allow the verb get on the nonResourceURLs of discovery, as the ClusterRole system:discovery does" + instead
 	}
-	return text + fmt.Sprintf(": allow the verb get on the nonResourceURL %s, as the ClusterRole system:discovery does, or use ForResource", cut.Text(e.Path, cut.MaxName))
+	return text + fmt.Sprintf(": allow the verb get on the nonResourceURL %s, as the ClusterRole system:discovery does", cut.Text(e.Path, cut.MaxName)) + instead
 }
 
 // discoveryText is the most bytes of the error without the advice, so that both have 1 KiB.
@@ -412,70 +428,68 @@ type learned struct {
 	doubts atomic.Int32
 	// scope is the stream.Scope that a client without a finder has asked for. It is written under mu.
 	scope atomic.Int32
-	turn  chan struct{} // capacity 1: held by the goroutine that asks for the scope; protects refused and until
-	// refused is the answer to the last question about the scope until then: a 403, or nil if discovery did
-	// not list the resource.
-	refused error
-	until   time.Time
+	turn  chan struct{} // capacity 1: held by the goroutine that asks for the scope
 
-	mu     sync.Mutex // protects the fields below it
-	asked  time.Time  // when discovery was last asked for the kind of the resource
-	misses int        // calls of forgetScope
+	mu    sync.Mutex // protects the fields below it
+	asked time.Time  // when discovery was last asked for the kind of the resource
+	// unknown is why the last question about the scope had no answer. It is not asked again before until.
+	unknown error
+	until   time.Time
+	misses  int // calls of forget
 }
 
-// learnScope asks discovery for the scope unless it is known. An answer that says none is not asked for again
-// at once, and one goroutine asks for all, because each key without an object may ask.
-func (l *learned) learnScope(ctx context.Context, ask func() (metav1.APIResource, error)) error {
+// learnScope asks for the scope, unless the last answer is recent: each key without an object may ask, so one
+// goroutine asks for all. A scope is asked for again, because the kind may have been defined again without a
+// failure that would show that.
+func (l *learned) learnScope(ctx context.Context, ask func() (stream.Scope, error)) error {
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	case <-ctx.Done():
 		return fmt.Errorf("discovery of a scope: %w", ctx.Err())
 	}
-	if time.Now().Before(l.until) {
-		return l.refused
-	}
 	l.mu.Lock()
-	misses := l.misses
+	unknown, until, misses := l.unknown, l.until, l.misses
 	l.mu.Unlock()
-	if l.scope.Load() != int32(stream.UnknownScope) {
-		return nil
+	if time.Now().Before(until) {
+		return unknown
 	}
-	answer, err := ask()
-	scope := stream.ClusterScoped
-	switch {
-	case apierrors.IsForbidden(err):
-		l.refused, l.until = err, time.Now().Add(resetInterval)
-		return err
-	case err != nil:
-		return err
-	case answer.Kind == "":
-		l.refused, l.until = nil, time.Now().Add(lookupInterval) // the kind may be defined at any time
-		return nil
-	case answer.Namespaced:
-		scope = stream.Namespaced
-	}
+	scope, err := ask()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.misses == misses { // otherwise the answer may be about a definition that was deleted since
-		l.scope.Store(int32(scope))
+	// An answer may be about a definition that was deleted since, and the end of one caller is none.
+	if l.misses != misses || errors.Is(err, context.Canceled) {
+		return err
 	}
-	return nil
+	rest := resetInterval
+	switch {
+	case err == nil:
+		l.scope.Store(int32(scope))
+		if scope == stream.UnknownScope {
+			rest = unknownInterval
+		}
+	case !apierrors.IsForbidden(err):
+		rest = unknownInterval
+	}
+	l.unknown, l.until = err, time.Now().Add(rest)
+	return err
 }
 
-// forgetScope records that the server no longer serves the resource. It may come back with another scope.
-func (l *learned) forgetScope() {
+// forget discards what is known about the kind.
+func (l *learned) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.misses++
+	l.kind.Store(nil)
 	l.scope.Store(int32(stream.UnknownScope))
+	l.unknown, l.until = nil, time.Time{}
+	l.misses++
 }
 
 // rested reports whether discovery may be asked for the kind, and records that it is.
 func (l *learned) rested() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return rested(&l.asked, resetInterval)
+	return rested(&l.asked)
 }
 
 // expect sets the expectations before the first answer. A generated type has the name of its kind.

@@ -22,8 +22,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -135,48 +137,88 @@ func TestDefinitionThatComesBackWithAnotherScopeIsWrittenTo(t *testing.T) {
 	}
 }
 
-// A lookup that finds nothing may cause a cleanup, so an answer of some seconds ago does not decide it.
+// A lookup that finds nothing may cause a cleanup, so an old answer of discovery does not decide it.
 func TestLookupFollowsTheScopeAtOnce(t *testing.T) {
-	for _, namespaced := range []bool{true, false} {
-		t.Run(fmt.Sprint("first namespaced: ", namespaced), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newCluster(t)
-				c.define("Bucket", "buckets", namespaced)
-				all := c.ways()["itself"]()
-				later := named("ns", "b")
-				if namespaced {
-					later = named("", "b")
+	with := func(c *cluster, m meta.RESTMapper) *client.Resource[*Bucket] {
+		all, err := client.For[*Bucket](c.config, client.WithKind(bucketKind), client.WithRESTMapper(m))
+		require.NoError(c, err)
+		return all
+	}
+	inMemory := func(c *cluster) meta.RESTMapper {
+		m, err := mapper.InMemory(c.config)
+		require.NoError(c, err)
+		return m
+	}
+	for way, open := range map[string]func(*cluster) *client.Resource[*Bucket]{
+		"itself": func(c *cluster) *client.Resource[*Bucket] { return c.ways()["itself"]() },
+		"mapper": func(c *cluster) *client.Resource[*Bucket] { return c.ways()["mapper"]() },
+		"mapper that another kind resets": func(c *cluster) *client.Resource[*Bucket] {
+			m := inMemory(c)
+			missing, err := client.For[*Bucket](c.config, client.WithKind(buckets.GroupVersion().WithKind("Pail")), client.WithRESTMapper(m))
+			require.NoError(c, err)
+			go func() {
+				for c.Context().Err() == nil {
+					_, err := missing.List(c.Context(), metav1.ListOptions{})
+					assert.Error(c, err)
+					select {
+					case <-time.After(100 * time.Millisecond):
+					case <-c.Context().Done():
+					}
 				}
-				_, err := all.List(t.Context(), metav1.ListOptions{})
-				require.NoError(t, err)
-				<-time.After(10 * time.Second)
-				_, err = all.Create(t.Context(), later, metav1.CreateOptions{})
-				require.Error(t, err, "discovery is asked, and lags behind")
-				<-time.After(2 * time.Second)
-				c.define("Bucket", "buckets", !namespaced)
-				fresh := c.ways()["itself"]()
-				_, err = fresh.Create(t.Context(), later, metav1.CreateOptions{})
-				require.NoError(t, err)
-				<-time.After(2 * time.Second)
-				c.asked()
-				of := all.Source().(stream.Lookups)
-				_, exists, err := of.Lookup(t.Context(), store.Key{Namespace: later.Namespace, Name: "b"})
-				require.NoError(t, err)
-				assert.True(t, exists)
-
-				other := store.Key{Name: "b"}
-				if namespaced {
-					other.Namespace = "ns"
+			}()
+			return with(c, m)
+		},
+		"mapper without Reset": func(c *cluster) *client.Resource[*Bucket] {
+			return with(c, struct{ meta.RESTMapper }{inMemory(c)})
+		},
+	} {
+		for _, namespaced := range []bool{true, false} {
+			for _, answers := range []bool{true, false} {
+				if !answers && way != "itself" {
+					continue // client-go would log and sleep outside of the bubble
 				}
-				for range 100 {
-					_, exists, err = of.Lookup(t.Context(), other)
-					require.NoError(t, err)
-					assert.False(t, exists)
-					<-time.After(100 * time.Millisecond)
-				}
-				assert.LessOrEqual(t, c.asked(), 15, "each second")
-			})
-		})
+				t.Run(fmt.Sprint(way, ", first namespaced: ", namespaced, ", discovery answers: ", answers), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						c := newCluster(t)
+						c.define("Bucket", "buckets", namespaced)
+						all := open(c)
+						later, other := named("ns", "b"), store.Key{Name: "b"}
+						if namespaced {
+							later, other = named("", "b"), store.Key{Namespace: "ns", Name: "b"}
+						}
+						_, err := all.List(t.Context(), metav1.ListOptions{})
+						require.NoError(t, err)
+						<-time.After(time.Minute)
+						of := all.Source().(stream.Lookups)
+						_, exists, err := of.Lookup(t.Context(), store.Key{Namespace: later.Namespace, Name: "b"})
+						require.NoError(t, err)
+						assert.False(t, exists)
+						<-time.After(5 * time.Second)
+						c.define("Bucket", "buckets", !namespaced)
+						_, err = c.ways()["itself"]().Create(t.Context(), later, metav1.CreateOptions{})
+						require.NoError(t, err)
+						c.refuses.Store(!answers)
+						for range 300 {
+							_, exists, err = of.Lookup(t.Context(), store.Key{Namespace: later.Namespace, Name: "b"})
+							assert.True(t, exists || err != nil && !answers, "%v", err)
+							<-time.After(100 * time.Millisecond)
+						}
+						assert.True(t, exists || !answers, "%v", err)
+						c.refuses.Store(false)
+						<-time.After(10 * time.Second)
+						_, _, _ = of.Lookup(t.Context(), other) // fits what an old answer of discovery says
+						c.asked()
+						for range 100 {
+							_, exists, err = of.Lookup(t.Context(), other)
+							require.True(t, err == nil || way == "mapper without Reset", "%v", err)
+							assert.False(t, exists)
+							<-time.After(100 * time.Millisecond)
+						}
+						assert.LessOrEqual(t, c.asked(), 6)
+					})
+				})
+			}
+		}
 	}
 }
 
@@ -426,6 +468,26 @@ func TestDenialByAWebhookIsNoMissingResource(t *testing.T) {
 	})
 }
 
+// learnsScope is what a reconciler uses of the source of a client.
+type learnsScope interface {
+	LearnScope(ctx context.Context) error
+	About() stream.About
+}
+
+// scopeClients are clients of Pods that do not know the scope. A reflector uses the one "From a typed client" for
+// the questions about a generated client.
+func scopeClients(t *testing.T, config *rest.Config) map[string]learnsScope {
+	clients, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	typed, err := client.FromTypedClient(clients.CoreV1().Pods(""))
+	require.NoError(t, err)
+	byResource, err := client.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "")
+	require.NoError(t, err)
+	return map[string]learnsScope{
+		"From a typed client": typed.Source().(learnsScope), "ForResource": byResource.Source().(learnsScope),
+	}
+}
+
 // Each key without an object asks.
 func TestScopeThatDiscoveryDoesNotSayIsAskedForSeldom(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -433,26 +495,79 @@ func TestScopeThatDiscoveryDoesNotSayIsAskedForSeldom(t *testing.T) {
 		body string
 		most int
 	}{
-		"forbidden": {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, 2},
-		"missing":   {200, `{"kind":"APIResourceList","groupVersion":"example.com/v1","resources":[]}`, 11},
+		"forbidden":     {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, 2},
+		"not available": {503, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","code":503}`, 11},
+		"missing":       {200, `{"kind":"APIResourceList","groupVersion":"v1","resources":[]}`, 11},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				requests := 0
-				config := &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-					requests++
-					return reply(r, tc.code, tc.body), nil
-				})}
-				all, err := client.ForResource[*Bucket](config, buckets, "")
-				require.NoError(t, err)
-				of := all.Source().(interface{ LearnScope(context.Context) error })
-				for range 101 {
-					err := of.LearnScope(t.Context())
-					require.Equal(t, tc.code == 403, apierrors.IsForbidden(err), "%v", err)
+		for _, way := range []string{"From a typed client", "ForResource"} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					requests := 0
+					of := scopeClients(t, &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+						requests++
+						return reply(r, tc.code, tc.body), nil
+					})})[way]
+					for range 101 {
+						err := of.LearnScope(t.Context())
+						var status apierrors.APIStatus
+						require.Equal(t, tc.code >= 400, errors.As(err, &status), "%v", err)
+						if tc.code == 403 && way == "ForResource" {
+							require.ErrorContains(t, err, "discovery of v1: get /api/v1: ")
+							require.NotContains(t, err.Error(), "ForResource")
+						}
+						<-time.After(100 * time.Millisecond)
+					}
+					assert.LessOrEqual(t, requests, tc.most)
+				})
+			})
+		}
+	}
+}
+
+// A worker waits for ten seconds then, and the keys of others wait for the worker.
+func TestDiscoveryThatHangsHoldsUpFewKeys(t *testing.T) {
+	for _, of := range []string{"From a typed client", "ForResource"} {
+		synctest.Test(t, func(t *testing.T) {
+			of := scopeClients(t, &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			})})[of]
+			began := time.Now()
+			for range 100 {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				require.Error(t, of.LearnScope(ctx))
+				cancel()
+			}
+			assert.Equal(t, 10*time.Second, time.Since(began))
+			canceled, cancel := context.WithCancel(t.Context())
+			cancel()
+			<-time.After(time.Minute)
+			require.ErrorIs(t, of.LearnScope(canceled), context.Canceled)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			require.ErrorIs(t, of.LearnScope(ctx), context.DeadlineExceeded, "the end of one caller is no answer")
+		})
+	}
+}
+
+// A generated client, for example, does not notice that its kind was missing.
+func TestScopeIsAskedForAgain(t *testing.T) {
+	for _, of := range []string{"From a typed client", "ForResource"} {
+		synctest.Test(t, func(t *testing.T) {
+			requests, namespaced := 0, false
+			of := scopeClients(t, &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				requests++
+				return reply(r, 200, fmt.Sprintf(`{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":%t}]}`, namespaced)), nil
+			})})[of]
+			for _, want := range []stream.Scope{stream.ClusterScoped, stream.Namespaced} {
+				for range 100 {
+					require.NoError(t, of.LearnScope(t.Context()))
 					<-time.After(100 * time.Millisecond)
 				}
-				assert.Equal(t, tc.most, requests)
-			})
+				assert.Equal(t, want, of.About().Scope)
+				namespaced = true
+			}
+			assert.Equal(t, 2, requests, "each ten seconds")
 		})
 	}
 }

@@ -54,9 +54,9 @@ func newMetaScheme() *runtime.Scheme {
 }
 
 // plural returns the resource's name in URLs for a request for one object, or else for a list or a
-// watch. An empty namespace means all namespaces, or a resource without namespaces. An answer of discovery that
-// contradicts the namespace may be as old as rest.
-func (r *Resource[T]) plural(ctx context.Context, namespace string, oneObject bool, rest time.Duration) (string, error) {
+// watch. An empty namespace means all namespaces, or a resource without namespaces. Beside ErrClusterScoped or
+// ErrNoNamespace, plural returns the name all the same.
+func (r *Resource[T]) plural(ctx context.Context, namespace string, oneObject bool) (string, error) {
 	if r.finder == nil {
 		r.relearn(ctx)
 		return r.resource, nil
@@ -70,9 +70,9 @@ func (r *Resource[T]) plural(ctx context.Context, namespace string, oneObject bo
 		}
 		return nil
 	}
-	to, asked, err := r.finder.find(ctx, found{}, rest)
+	to, asked, err := r.finder.find(ctx, found{})
 	if doubted := r.expected.learned.doubts.Swap(0) > 0; err == nil && !asked && (doubted || misfit(to) != nil) {
-		to, _, err = r.finder.find(ctx, to, rest)
+		to, _, err = r.finder.find(ctx, to)
 	}
 	if err == nil {
 		err = misfit(to)
@@ -101,8 +101,7 @@ func (r *Resource[T]) missed(resource string, err error) {
 	if !stream.IsResourceMissing(err) {
 		return
 	}
-	r.expected.learned.kind.Store(nil)
-	r.expected.learned.forgetScope()
+	r.expected.learned.forget()
 	if r.finder != nil {
 		r.finder.forget(resource)
 	}
@@ -176,7 +175,7 @@ func (r *Resource[T]) accept(metadata string, media ...string) string {
 // Resource no longer asks it to drop fields from then on, and then requests JSON, which every server
 // speaks.
 func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stream.Response, error) {
-	resource, err := r.plural(ctx, r.namespace, false, resetInterval)
+	resource, err := r.plural(ctx, r.namespace, false)
 	if err != nil {
 		return nil, err
 	}

@@ -203,17 +203,23 @@ func (s resourceSource[T]) ListsConsistently(ctx context.Context) (bool, error) 
 
 func (s resourceSource[T]) Check() error { return s.Resource.check() }
 
-// LearnScope asks discovery for the scope unless it is known.
+// LearnScope asks discovery for the scope unless it is known from a recent answer.
 func (s resourceSource[T]) LearnScope(ctx context.Context) error {
-	switch {
-	case s.scope() != stream.UnknownScope:
+	if s.namespace != "" {
 		return nil
-	case s.finder != nil:
-		_, err := s.plural(ctx, "", false, resetInterval)
-		return err
 	}
-	return s.expected.learned.learnScope(ctx, func() (metav1.APIResource, error) {
-		return (&listed{rest: s.rest}).resource(ctx, s.expected.version.WithResource(s.resource))
+	return s.expected.learned.learnScope(ctx, func() (stream.Scope, error) {
+		if s.finder != nil {
+			return stream.UnknownScope, s.finder.learnScope(ctx) // the finder remembers it
+		}
+		found, err := (&listed{rest: s.rest}).resource(ctx, s.expected.version.WithResource(s.resource))
+		switch {
+		case err != nil || found.Kind == "":
+			return stream.UnknownScope, err
+		case found.Namespaced:
+			return stream.Namespaced, nil
+		}
+		return stream.ClusterScoped, nil
 	})
 }
 
@@ -251,17 +257,16 @@ const acceptIdentity = mediaJSON + ";as=PartialObjectMetadata;g=" + metav1.Group
 // Lookup implements [stream.Lookups], also for another namespace than the client's.
 func (s resourceSource[T]) Lookup(ctx context.Context, key store.Key) (types.UID, bool, error) {
 	r := s.In(key.Namespace)
-	resource, namespace, err := r.placed(ctx, key.Namespace, lookupInterval)
-	switch {
-	case errors.Is(err, ErrNoNamespace), errors.Is(err, ErrClusterScoped):
-		return "", false, nil // discovery says that no object of the kind has such a key
-	case err != nil:
+	resource, namespace, err := r.place(ctx, key.Namespace)
+	// What discovery said may be old, and a cleanup may follow: only the server says that it has no such path.
+	misfits := errors.Is(err, ErrNoNamespace) || errors.Is(err, ErrClusterScoped)
+	if err != nil && !misfits {
 		return "", false, r.failed("get", key.Namespace, key.Name, err)
 	}
 	request := r.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(key.Name).SetHeader("Accept", acceptIdentity)
 	a, err := r.ask(ctx, "GET", request)
 	switch {
-	case stream.IsObjectMissing(err):
+	case stream.IsObjectMissing(err), misfits && stream.IsResourceMissing(err):
 		return "", false, nil
 	case err != nil:
 		return "", false, r.failed("get", namespace, key.Name, r.failedOne(resource, namespace, err))

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
@@ -223,11 +222,6 @@ func outcome(verb string, err error) error {
 // place returns the resource and the namespace of a request for one object in a namespace. An empty
 // namespace means that the object has none of its own.
 func (r *Resource[T]) place(ctx context.Context, own string) (resource, namespace string, err error) {
-	return r.placed(ctx, own, resetInterval)
-}
-
-// placed is place with an answer of discovery that is at most as old as rest, if it contradicts the namespace.
-func (r *Resource[T]) placed(ctx context.Context, own string, rest time.Duration) (resource, namespace string, err error) {
 	if err := r.check(); err != nil {
 		return "", own, err
 	}
@@ -238,7 +232,7 @@ func (r *Resource[T]) placed(ctx context.Context, own string, rest time.Duration
 	case r.namespace != "" && r.namespace != own:
 		return "", own, fmt.Errorf("the client is of the namespace %q: %w", r.namespace, ErrOtherObject)
 	}
-	resource, err = r.plural(ctx, namespace, true, rest)
+	resource, err = r.plural(ctx, namespace, true)
 	return resource, namespace, err
 }
 
