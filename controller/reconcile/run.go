@@ -152,8 +152,7 @@ func (r *run) queueKey(t trigger) {
 // object exists without being in the cache.
 func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (err error) {
 	key := queue.Key()
-	if own := r.inScope(key); own != key { // the event came before the first primary object
-		eventqueue.Add(r.keys, own)
+	if r.moves(key, r.inScope(key)) { // the event came before the first primary object
 		r.tellUncalled(key)
 		return nil
 	}
@@ -386,15 +385,15 @@ func (r *run) read(ctx context.Context, c *call) (calls bool, err error) {
 	if ending.confirmed {
 		return true, nil
 	}
-	if key, err := r.placed(ctx, c.key); err != nil || key != c.key {
-		if err == nil {
-			eventqueue.Add(r.keys, key)
-		}
+	if to, err := r.placed(ctx, c.key); err != nil || r.moves(c.key, to) {
 		return false, err
 	}
 	gone, err := primary.of().Gone(ctx, c.key, ending.uids...)
 	if err != nil || !gone {
 		return false, err
+	}
+	if r.moves(c.key, r.inScope(c.key)) { // the first primary object came during the request
+		return false, nil
 	}
 	r.confirm(c.key)
 	c.object = primary.object(c.key) // it may have come back during the request
@@ -404,17 +403,24 @@ func (r *run) read(ctx context.Context, c *call) (calls bool, err error) {
 // placed returns the key as inScope does. It asks discovery first if no primary object has shown whether they have
 // namespaces. Without the permission for that, or without an answer that has the kind, the key stays.
 func (r *run) placed(ctx context.Context, key store.Key) (store.Key, error) {
-	if key.Namespace == "" || r.scope.Load() != unknownScope {
-		return key, nil
-	}
-	clusterScoped, err := r.sources[0].of().LearnScope(ctx, key)
-	if err != nil && !apierrors.IsForbidden(err) && !errors.Is(err, reflector.ErrNotServed) {
-		return key, err
-	}
-	if clusterScoped && r.scope.Load() == unknownScope { // other scopes may not know
-		key.Namespace = ""
+	if key.Namespace != "" && r.scope.Load() == unknownScope {
+		bare, err := r.sources[0].of().LearnScope(ctx, key)
+		if err != nil && !apierrors.IsForbidden(err) && !errors.Is(err, reflector.ErrNotServed) {
+			return key, err
+		}
+		if bare && r.scope.Load() == unknownScope { // other scopes may not know
+			key.Namespace = ""
+		}
 	}
 	return r.inScope(key), nil
+}
+
+// moves reports whether a key is now another one, and queues that.
+func (r *run) moves(key, to store.Key) bool {
+	if to != key {
+		eventqueue.Add(r.keys, to)
+	}
+	return to != key
 }
 
 func (r *run) endingOf(key store.Key) ended {

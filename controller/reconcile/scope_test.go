@@ -17,8 +17,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -69,6 +72,67 @@ func TestKeysOfPrimaryObjectsWithoutNamespaces(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// dynamicNodes returns an informer of Nodes whose client cannot ask discovery.
+func (w *world) dynamicNodes(opts ...informer.Option) *informer.Informer[*unstructured.Unstructured] {
+	api, err := dynamic.NewForConfig(w.server.Config())
+	require.NoError(w.t, err)
+	return informer.New(client.Dynamic(api.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))), opts...)
+}
+
+// The owner is created while the server is asked for one in the namespace of the child.
+func TestFirstPrimaryObjectDuringTheQuestionShowsTheScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		asked, release := make(chan struct{}), make(chan struct{})
+		nodes := w.dynamicNodes(informer.WithGet(func(_ context.Context, key store.Key) (metav1.Object, error) {
+			close(asked)
+			<-release
+			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, key.Name)
+		}))
+		child := secret("s", "owner")
+		child.OwnerReferences[0].Kind = "Node"
+		w.create(child)
+		var got list
+		stopNodes := runMember(t, nodes)
+		stop := w.run(New("test", nodes, func(_ context.Context, key store.Key, n *unstructured.Unstructured) (Result, error) {
+			got.add(fmt.Sprint(key, " ", n != nil))
+			return Result{}, nil
+		}, Owns(w.secrets, schema.GroupKind{Kind: "Node"})))
+		<-asked
+		w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "owner"}})
+		synctest.Wait()
+		close(release)
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"owner true"}, slices.Compact(got.take()))
+		require.NoError(t, stop())
+		require.NoError(t, stopNodes())
+	})
+}
+
+// A call has begun for the key of a child, when the first owner comes.
+func TestScopeThatIsKnownSinceTheCallBeganMovesItsKey(t *testing.T) {
+	for name, scope := range map[string]int32{"to the handler": clusterScoped, "only to the cache": unknownScope} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				nodes := w.dynamicNodes()
+				w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "owner"}})
+				stopNodes := runMember(t, nodes)
+				require.NoError(t, nodes.WaitForSync(t.Context()))
+				o := newOptions(nil)
+				r := newRun(t.Context(), &o, "test", nil, []source{&watching[*unstructured.Unstructured]{informer: nodes}})
+				r.scope.Store(scope)
+				calls, err := r.read(t.Context(), &call{Context: t.Context(), run: r, key: store.Key{Namespace: "ns", Name: "owner"}})
+				require.NoError(t, err)
+				assert.False(t, calls)
+				assert.Equal(t, 1, r.keys.Len())
+				r.close()
+				require.NoError(t, stopNodes())
+			})
+		})
 	}
 }
 

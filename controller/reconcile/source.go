@@ -297,10 +297,13 @@ func (r *run) inScope(key store.Key) store.Key {
 	if key.Namespace == "" || len(r.sources) == 0 {
 		return key
 	}
-	// Objects say more than discovery: the kind may have been defined again with another scope.
+	// Objects say more than discovery: the kind may have been defined again with another scope. The cache has
+	// the first object before the handler.
+	bare, primary := key, r.sources[0]
+	bare.Namespace = ""
 	scope := r.scope.Load()
-	if scope == clusterScoped || scope == unknownScope && r.sources[0].of().ClusterScoped() {
-		key.Namespace = ""
+	if scope == clusterScoped || scope == unknownScope && (primary.object(bare) != nil || primary.of().ClusterScoped()) {
+		return bare
 	}
 	return key
 }
