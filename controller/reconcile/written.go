@@ -249,8 +249,15 @@ type hold struct {
 	over   chan struct{} // closed at the end
 }
 
-// wait waits until a cache shows a write.
+// wait waits until a cache shows a write. It returns nil if the cache shows it, even if the context has ended.
 type wait func(context.Context) error
+
+// look returns the error of a wait that does not wait: a context.Canceled if the cache does not show the write.
+func (w wait) look() error {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return w(now)
+}
 
 // unseen returns waits for the writes that the caches do not show yet.
 func (r *run) unseen(key store.Key, writes []written) []wait {
@@ -270,15 +277,9 @@ func (r *run) unseen(key store.Key, writes []written) []wait {
 
 // stillUnseen returns the waits that are not over.
 func stillUnseen(all []wait) []wait {
-	if len(all) == 0 {
-		return nil
-	}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
 	var unseen []wait
 	for _, wait := range all {
-		// A wait that is over returns nil even though ctx has ended.
-		if errors.Is(wait(now), context.Canceled) {
+		if errors.Is(wait.look(), context.Canceled) {
 			unseen = append(unseen, wait)
 		}
 	}
@@ -295,9 +296,9 @@ func (r *run) holdLocked(key store.Key, s *state, unseen []wait, repeat bool) {
 	}
 }
 
-// maxBehind is how long a key waits for a cache that is certain to lack a write. A watch that works
-// brings the version within a minute, by a bookmark. Without bookmarks it comes with a list, after
-// some watches of ten minutes. If neither comes in an hour, the version may be one of another cluster.
+// maxBehind is how long a key waits for a cache that is certain to lack a write, or that cannot be compared with
+// the server. A watch that works brings the version within a minute, by a bookmark. Without bookmarks it comes with
+// a list, after some watches of ten minutes. If neither comes in an hour, the version may be one of another cluster.
 const maxBehind = time.Hour
 
 const waitsOn = "key waits on, because a cache lacks the write, or cannot be compared with the server: does the state of its informer show why?"
@@ -351,13 +352,15 @@ func (r *run) behind(late wait, err error) (bool, error) {
 	ctx, cancel := context.WithTimeout(r.filled, catchUpTimeout)
 	defer cancel()
 	failed := u.catchUp(ctx)
-	if len(stillUnseen([]wait{late})) == 0 {
+	again := late.look()
+	if !errors.Is(again, context.Canceled) {
 		return false, nil
 	}
 	if failed != nil {
 		err = fmt.Errorf("%w; %w", err, failed)
 	}
-	return failed != nil, err
+	// Where a scope was added again meanwhile, CatchUp does not wait for the first list.
+	return failed != nil || provesBehind(again), err
 }
 
 // provesBehind reports whether the error of a wait proves that the cache lacks the write: it was at

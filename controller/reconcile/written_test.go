@@ -586,3 +586,38 @@ func TestKeyWaitsForTheScopeOfItsDeletionOnly(t *testing.T) {
 		require.NoError(t, stop())
 	})
 }
+
+// The scope of the children is dropped and added again while the reconciler asks whether its cache is behind, and
+// its new list does not come.
+func TestKeyWaitsForADeletionInAScopeThatWasAddedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t)
+		scopes := scoped.New(store.ObjectKey[*corev1.Secret])
+		scope := store.Scope{Namespace: "ns"}
+		add := func() { require.NoError(t, scoped.Add(scopes, scope, h.client.CoreV1().Secrets("ns"))) }
+		add()
+		require.NoError(t, scoped.Add(scopes, store.Scope{Namespace: "other"}, h.client.CoreV1().Secrets("other")))
+		h.secrets = scopes.Informer()
+		h.ofSecrets = Owns(h.secrets, schema.GroupKind{Kind: "ConfigMap"})
+		s := secret("s", "a")
+		h.create(configMap("a"), s)
+		h.reconcile = func(ctx context.Context, name string) error {
+			if len(h.calls.peek()) == 1 {
+				RecordDelete(ctx, s)
+			}
+			return nil
+		}
+		stop := h.start()
+		synctest.Wait()
+		away := h.server.Inject(reflectortest.Answer(503).On("list", "secrets").In("ns"))
+		<-time.After(31 * time.Second) // CatchUp has begun
+		require.NoError(t, scopes.Drop(scope))
+		add()
+		<-time.After(5 * time.Minute)
+		assert.Equal(t, []string{"a"}, h.calls.peek(), "the cache has no list")
+		away.Remove()
+		<-time.After(10 * time.Minute)
+		assert.Equal(t, []string{"a"}, h.calls.peek()[:1])
+		require.NoError(t, stop())
+	})
+}
