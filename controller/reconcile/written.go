@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"github.com/kubereflector/kubereflector/store/await"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
@@ -87,9 +88,9 @@ func (c *call) written() []written {
 // caches show the object in that state or a later one. So each call sees at least the writes of the
 // call before.
 //
-// The caches are those of the reconciler's informers whose objects have the type S. The reconciler
-// does not wait for objects of another type, and therefore not for an informer made by
-// [informer.NewTransformed] with another type. If [informer.Informer.Selects] shows that a cache
+// The caches are those of the reconciler's informers whose objects have the type S, and the kind of
+// object as far as both state it. The reconciler does not wait for objects of another type, and
+// therefore not for an informer made by [informer.NewTransformed] with another type. If [informer.Informer.Selects] shows that a cache
 // leaves the object out, the reconciler waits only until the cache holds no earlier state of the
 // object.
 //
@@ -134,16 +135,32 @@ func (w *watching[S]) has(of written) bool {
 	if _, ok := of.Object.(S); !ok {
 		return false
 	}
-	one, ok := of.Object.(*unstructured.Unstructured)
-	if !ok {
-		return true
-	}
-	// Objects of every kind have this type. A cache holds objects of one kind.
+	// Objects of every kind may have the type S. A cache holds objects of one kind.
 	for _, held := range w.informer.Cache().All() {
-		other, ok := any(held).(*unstructured.Unstructured)
-		return !ok || one.GroupVersionKind().GroupKind() == other.GroupVersionKind().GroupKind()
+		return mayBeOfOneKind(held, of.Object)
 	}
 	return true
+}
+
+// mayBeOfOneKind reports whether two objects may have one kind. Those of generated clients do not state theirs.
+func mayBeOfOneKind(a, b any) bool {
+	one, other := kindOf(a), kindOf(b)
+	if one.Empty() || other.Empty() {
+		return reflect.TypeOf(a) == reflect.TypeOf(b)
+	}
+	return one == other
+}
+
+// kindOf returns the kind that an object states; empty if it states none, or only that it is metadata.
+func kindOf(object any) schema.GroupKind {
+	var stated schema.ObjectKind
+	if of, ok := object.(interface{ GetObjectKind() schema.ObjectKind }); ok {
+		stated = of.GetObjectKind()
+	}
+	if stream.IsNil(stated) || stated.GroupVersionKind().Group == metav1.GroupName {
+		return schema.GroupKind{}
+	}
+	return stated.GroupVersionKind().GroupKind()
 }
 
 func (w *watching[S]) visible(of store.Key, what written) wait {
