@@ -28,7 +28,7 @@ type merged struct {
 	place    place                                         // set before Run, as are the next three
 	newOwned func(labels.Selector) *sharedInformer         // of a selector
 	read     func(*store.View[client.Object]) (end func()) // lets Get read the objects of a source
-	report   func(context.Context, error)                  // called without mu, because it may ask for the version
+	report   func(context.Context, error)                  // called without mu, because it may ask for the version, but within the lock of a watch: it must not subscribe
 
 	// mu is held while the cache is written. The writers of the sources take it inside their locks.
 	mu      sync.Mutex

@@ -38,7 +38,8 @@
 //     retried after a back-off, which grows with each failure. An event that a reported write of
 //     the failed calls caused never shortens the back-off, nor does an event during the call. A
 //     change by another writer does so once in each back-off (queue-E11); later ones are
-//     reconciled when it ends. So a function may write its error into the status of its object. An
+//     reconciled when it ends. So a function may write its error into the status of its object. A write
+//     counts as another writer's where the type of the cache shows no UID and resource version. An
 //     error of [eventqueue.Permanent] is not retried. Other keys are not delayed.
 //   - reconcile-R4: If a call has reported a write with [RecordWrite] or [RecordDelete], the
 //     reconciler waits until the caches have that write before it reconciles the key again: as long as
@@ -83,7 +84,7 @@
 //     repeated call for the same deletion does not ask again. Without selectors the watch is proof, and no
 //     GET is sent. But if the key has a namespace, and no object of the primary informer, nor its client, has
 //     shown yet whether the kind has namespaces, the reconciler first asks discovery, also without
-//     selectors. If that is forbidden, or discovery does not list the kind, the key stays as it is; after
+//     selectors, if the client is a generated one or a client.Resource. If that is forbidden, or discovery does not list the kind, the key stays as it is; after
 //     another failure the key is retried. The worker that has the key waits at most ten seconds for each of
 //     the two answers. If other objects trigger keys that the selector leaves out, each of their events
 //     costs a GET: drop them by a predicate.

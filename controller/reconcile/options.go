@@ -98,11 +98,12 @@ func WithTimeout(d time.Duration) Option {
 // show the write: see [RecordWrite]. The key is then reconciled again, since the write may have been
 // lost, unless the call returned an error of [eventqueue.Permanent]. The default is 30 seconds.
 //
-// The key waits longer, up to an hour, while a cache is behind: its resource version is
-// below that of the write, it has had no list yet, or it shows no deletion and has not caught up with the
-// server, which the reconciler then asks, or which does not answer that. A call on that cache might repeat the write: with generateName,
-// that makes a second object, and a function that deletes what is too much deletes one more. The logger says
-// why the key waits, after the timeout and then after twice the time.
+// The key waits longer, up to an hour, while a cache is behind: its version is below that of the
+// write; it has had no list yet; or it still shows a deleted object, and the reconciler, which then
+// asks the server, finds that the cache has not caught up, or gets no answer. A call on that cache
+// might repeat the write: with generateName, that makes a second object, and a function that deletes
+// what is too much deletes one more. The logger says why the key waits, after the timeout and then
+// after twice the time.
 //
 // With 0 or less the key does not wait. Use that if calls write to another cluster than the one that
 // the informers watch, because versions of different clusters cannot be compared.
@@ -125,7 +126,7 @@ func WithReadYourWritesTimeout(d time.Duration) Option {
 //
 // The watch must also have shown the state that the write replaced, and a mapping must have led from
 // that state to the same key. Events of lists, deletions, further events of the same version and
-// events after a gap trigger a reconcile.
+// events after a gap trigger a reconcile, and so do all events of a type that shows no resource version.
 //
 // [write.Patch]: https://pkg.go.dev/github.com/kubereflector/kubereflector/controller/write#Patch
 func IgnoreOwnWrites() Option {

@@ -55,7 +55,7 @@ func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, f
 }
 
 // AddFinalizer adds a finalizer to the held object, unless it has it, and returns the resulting
-// object.
+// object. It is an error if that does not have it, because a webhook removed it, or T's JSON has none.
 func AddFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string) (T, error) {
 	if stream.IsNil(held) {
 		return held, failed("add finalizer "+finalizer+" to", held, errNil)
@@ -70,14 +70,14 @@ func AddFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held 
 	want.SetFinalizers(append(want.GetFinalizers(), finalizer))
 	current, err := Patch(ctx, client, held, want)
 	if err == nil && (stream.IsNil(current) || !slices.Contains(current.GetFinalizers(), finalizer)) {
-		err = failed("add finalizer "+finalizer+" to", held, errNotAdded)
+		err = failed("add finalizer "+finalizer+" to", held, errNoEffect)
 	}
 	return current, err
 }
 
-// errNotAdded means that the JSON of the type has no finalizers, or that a webhook has removed this one. An
-// effect that the finalizer is for must not begin.
-var errNotAdded = errors.New("the object does not have it after the write")
+// errNoEffect means that the JSON of the type lacks the member, or that a webhook has undone the change. An effect
+// that a finalizer is for must not begin then, and its removal would be tried again and again.
+var errNoEffect = errors.New("the answer does not show the change: a webhook has undone it, or the JSON of the type lacks the member")
 
 // RemoveFinalizer removes a finalizer from the held object, if it has it. If it was the last one of
 // an object that is being deleted, the server then deletes the object. It is no error if the object
@@ -95,6 +95,9 @@ func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], he
 	if isGone(err, held) {
 		ownwrites.Report(ctx, ownwrites.Write{Object: held, Deleted: true})
 		return held, nil
+	}
+	if err == nil && !stream.IsNil(current) && slices.Contains(current.GetFinalizers(), finalizer) {
+		err = failed("remove finalizer "+finalizer+" from", held, errNoEffect)
 	}
 	return current, err
 }
@@ -128,7 +131,7 @@ func Own[O, T metav1.Object](owner O, kind schema.GroupVersionKind, object T) er
 }
 
 // Adopt is [Own] for an existing object: it patches the held object, unless the object already
-// belongs to the owner.
+// belongs to the owner. It is an error if it does not belong to the owner after that.
 func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, kind schema.GroupVersionKind, held T) (T, error) {
 	if stream.IsNil(held) || stream.IsNil(owner) {
 		return held, failed("adopt", held, errNil)
@@ -142,7 +145,11 @@ func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, 
 	}
 	want := Copy(held)
 	want.SetOwnerReferences(refs)
-	return Patch(ctx, client, held, want)
+	current, err := Patch(ctx, client, held, want)
+	if err == nil && (stream.IsNil(current) || !metav1.IsControlledBy(current, owner)) {
+		err = failed("adopt", held, errNoEffect)
+	}
+	return current, err
 }
 
 // owned returns the owner references of an object with the owner as its controller.

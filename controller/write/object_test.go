@@ -124,15 +124,30 @@ func TestObjectIsAliveOnceItHasTheFinalizer(t *testing.T) {
 	})
 }
 
-// withoutFinalizers removes the finalizers of an answer, as a webhook removes those of the object.
-type withoutFinalizers struct{ Patcher[*corev1.ConfigMap] }
+// undoing changes an answer, as a webhook changes the object.
+type undoing struct {
+	Patcher[*corev1.ConfigMap]
+	undo func(*corev1.ConfigMap)
+}
 
-func (p withoutFinalizers) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*corev1.ConfigMap, error) {
+func (p undoing) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*corev1.ConfigMap, error) {
 	object, err := p.Patcher.Patch(ctx, name, kind, data, opts, subresources...)
 	if err == nil {
-		object.Finalizers = nil
+		p.undo(object)
 	}
 	return object, err
+}
+
+func TestChangeOfTheMetadataThatAWebhookUndoesIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		held := w.configMap(func(c *corev1.ConfigMap) { c.Finalizers = []string{finalizer} })
+		_, err := Adopt(t.Context(), Patcher[*corev1.ConfigMap](undoing{w.configMaps, func(c *corev1.ConfigMap) { c.OwnerReferences = nil }}), owner("u1"), bucketKind, held)
+		require.ErrorIs(t, err, errNoEffect)
+		keeping := undoing{w.configMaps, func(c *corev1.ConfigMap) { c.Finalizers = []string{finalizer} }}
+		_, err = RemoveFinalizer(t.Context(), Patcher[*corev1.ConfigMap](keeping), w.get(), finalizer)
+		require.ErrorIs(t, err, errNoEffect)
+	})
 }
 
 func TestAliveOnlyWithTheFinalizer(t *testing.T) {
@@ -140,8 +155,8 @@ func TestAliveOnlyWithTheFinalizer(t *testing.T) {
 		w := newWorld(t)
 		w.configMap(func(*corev1.ConfigMap) {})
 		never := func(context.Context, *corev1.ConfigMap) error { return errors.New("called") }
-		_, alive, err := Finalize(t.Context(), Patcher[*corev1.ConfigMap](withoutFinalizers{w.configMaps}), w.get(), finalizer, never)
-		require.ErrorIs(t, err, errNotAdded)
+		_, alive, err := Finalize(t.Context(), Patcher[*corev1.ConfigMap](undoing{w.configMaps, func(c *corev1.ConfigMap) { c.Finalizers = nil }}), w.get(), finalizer, never)
+		require.ErrorIs(t, err, errNoEffect)
 		assert.False(t, alive)
 	})
 }

@@ -135,8 +135,8 @@ type definitions struct {
 	err       error                            // of the last discovery. Guarded by mu
 }
 
-// pollPause is the time between two discoveries if the fleet may not watch definitions, and how often
-// it tries whether it may by now.
+// pollPause is the time between two discoveries if the fleet may not watch definitions, and the longest
+// time until it tries whether it may by now.
 const pollPause = time.Minute
 
 // maxObeyed is how many answers of discovery with a Retry-After cause only that pause: a server that starts asks

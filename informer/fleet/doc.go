@@ -73,7 +73,8 @@
 //
 // The program needs get, list and watch for the kinds that it wants. Let it list and watch
 // customresourcedefinitions (apiextensions.k8s.io) and apiservices (apiregistration.k8s.io) as well. If
-// it may not, or no longer, the fleet logs that, asks discovery instead, and tries again every minute.
+// it may not, or no longer, the fleet logs that, asks discovery instead, and tries again: soon at first, in the
+// end each minute.
 // Discovery has no UIDs of definitions, so a deleted definition is then a kind that is not served: its
 // objects stay in the cache until the kind is served again and listed. Built-in kinds and those of
 // aggregated APIs always come from discovery, which is asked when somebody wants one that it has not

@@ -342,8 +342,9 @@ func (q *request) parse() bool {
 	q.Path = strings.TrimRight(q.Path[start[0]:], "/")
 	parts := strings.Split(q.Path, "/")[1:] // api v1 …, or apis GROUP VERSION …
 	parts = parts[min(len(parts), map[string]int{"api": 2, "apis": 3}[parts[0]]):]
-	// A namespace's own subresources are not resources in it.
-	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
+	// A namespace's own subresources are not resources in it. Custom resources may have their names.
+	isCore := strings.HasPrefix(q.Path, "/api/")
+	if len(parts) > 2 && parts[0] == "namespaces" && (!isCore || parts[2] != "status" && parts[2] != "finalize") {
 		parts = parts[2:]
 	}
 	if len(parts) > 0 {
