@@ -152,10 +152,6 @@ func (r *run) queueKey(t trigger) {
 // object exists without being in the cache.
 func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (err error) {
 	key := queue.Key()
-	if r.moves(key, r.inScope(key)) { // the event came before the first primary object
-		r.tellUncalled(key)
-		return nil
-	}
 	if r.pause(key, queue) {
 		return nil
 	}
@@ -385,7 +381,7 @@ func (r *run) read(ctx context.Context, c *call) (calls bool, err error) {
 	if ending.confirmed {
 		return true, nil
 	}
-	if to, err := r.placed(ctx, c.key); err != nil || r.moves(c.key, to) {
+	if to, err := r.placed(ctx, c.key); err != nil || r.moves(c.key, to) { // the event may have come before the first primary object
 		return false, err
 	}
 	gone, err := primary.of().Gone(ctx, c.key, ending.uids...)

@@ -158,11 +158,23 @@ var mutants = []mutant{{
 	with:  "if true || !ok {\n\t\treturn provesBehind(err), err",
 	tests: []string{"./controller/reconcile"},
 }, {
-	name:  "client: a lookup trusts discovery as long as a write does",
-	file:  "reflector/client/discovery.go",
-	text:  "lookupInterval = time.Second",
-	with:  "lookupInterval = resetInterval",
+	name:  "client: discovery decides a lookup",
+	file:  "reflector/client/resource.go",
+	text:  "if err != nil && !misfits {",
+	with:  "if misfits {\n\t\treturn \"\", false, nil\n\t}\n\tif err != nil {",
 	tests: []string{"./reflector/client"},
+}, {
+	name:  "reconcile: a key keeps its namespace although the first object came during the question",
+	file:  "controller/reconcile/run.go",
+	text:  "if r.moves(c.key, r.inScope(c.key)) {",
+	with:  "if false {",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: a scope that was added again proves that a deletion is lost",
+	file:  "controller/reconcile/written.go",
+	text:  "return failed != nil || provesBehind(again), err",
+	with:  "return failed != nil, err",
+	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "fleet: discovery does not obey a Retry-After",
 	file:  "informer/fleet/discovery.go",
@@ -181,12 +193,6 @@ var mutants = []mutant{{
 	text:  "for _, cause := range e.Unwrap() {",
 	with:  "for _, cause := range e.Unwrap()[:0] {",
 	tests: []string{"./eventqueue"},
-}, {
-	name:  "reconcile: a key of the first events keeps its namespace",
-	file:  "controller/reconcile/run.go",
-	text:  "if own := r.inScope(key); own != key {",
-	with:  "if own := r.inScope(key); false && own != key {",
-	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "client: a patch that deletes its precondition has one",
 	file:  "reflector/client/write.go",
@@ -280,8 +286,8 @@ var mutants = []mutant{{
 }, {
 	name:  "reconcile: the scope of keys is unknown before the first object",
 	file:  "controller/reconcile/source.go",
-	text:  "scope == clusterScoped || scope == unknownScope && r.sources[0].of().ClusterScoped()",
-	with:  "scope == clusterScoped",
+	text:  "(primary.object(bare) != nil || primary.of().ClusterScoped())",
+	with:  "false",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a key shares the prior state of an object that it did not have",
