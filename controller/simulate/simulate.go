@@ -99,14 +99,15 @@ func Change[T metav1.Object](object T, change func(T)) Step {
 // Delete deletes the object that has the name of object, as kubectl delete does. A pod on a node is only
 // marked: without the player Pods or another one, nothing ends it. policy is at most one, that of kubectl
 // delete --cascade. With Foreground, the object stays in deletion until the garbage collector has deleted
-// the objects that it owns, so the operator's function may be called for it meanwhile.
+// the objects whose owner references to it have blockOwnerDeletion, as those of metav1.NewControllerRef
+// have, so the operator's function may be called for it meanwhile.
 func Delete(object metav1.Object, policy ...metav1.DeletionPropagation) Step {
 	name := "delete " + describe(object)
 	if len(policy) > 0 {
 		name += " (" + string(policy[0]) + ")"
 	}
 	return Step{Name: name, Do: func(s *reflectortest.Server) error {
-		if isPod(object) {
+		if isPod(object) && len(policy) <= 1 {
 			return deletePod(s, object, append(slices.Clip(policy), metav1.DeletePropagationBackground)[0])
 		}
 		return s.Delete(object, policy...)

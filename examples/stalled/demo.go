@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,7 @@ func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		new  func(cluster.Cluster, func(*corev1.ConfigMap)) subject
 	}{{"client-go", clientGo}, {"kubereflector", ours}} {
 		kept, calls, err := stall(ctx, c, of.new)
-		if err != nil {
+		if err != nil || ctx.Err() != nil {
 			return err
 		}
 		memory := fmt.Sprintf("about %.0f MiB", math.Round(kept/50)*50)
@@ -57,6 +58,8 @@ func stall(ctx context.Context, c cluster.Cluster, newSubject func(cluster.Clust
 		}
 	})
 	err = cluster.While(ctx, s.run, func(ctx context.Context) error {
+		goOn := sync.OnceFunc(func() { close(release) })
+		defer goOn() // also after an error: the informer waits for its handler
 		select {
 		case <-began:
 		case <-ctx.Done():
@@ -68,7 +71,7 @@ func stall(ctx context.Context, c cluster.Cluster, newSubject func(cluster.Clust
 			if err := c.Memory.Update(letter); err != nil {
 				return err
 			}
-			for i%10 == 0 || i == changes-1 {
+			for ctx.Err() == nil && (i%10 == 0 || i == changes-1) {
 				if cached, ok := s.get("letter"); ok && cached.ResourceVersion == letter.ResourceVersion {
 					break // the watch has caught up
 				}
@@ -77,7 +80,7 @@ func stall(ctx context.Context, c cluster.Cluster, newSubject func(cluster.Clust
 		}
 		kept = liveHeap() - before
 		version = letter.ResourceVersion
-		close(release)
+		goOn()
 		select {
 		case <-last:
 		case <-ctx.Done():

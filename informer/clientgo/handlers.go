@@ -59,10 +59,8 @@ func (h handled) Done() <-chan struct{} {
 		return nil // is never closed
 	} else if lifecycle.IsClosed(h.filled) {
 		return own
-	} else if lifecycle.IsClosed(own) {
-		return h.filled
 	}
-	return h.both()
+	return h.both() // filled would close after a removal, too
 }
 
 // wait returns a channel that is closed when the registration is synced. The goroutine ends with the

@@ -222,12 +222,14 @@ func TestHandlerThatIsRemovedBeforeItsInformerIsSyncedStaysUnsynced(t *testing.T
 		synctest.Wait()
 		require.Equal(t, []string{"initial a"}, d.read())
 		require.False(t, s.HasSynced())
+		late := handle.HasSyncedChecker().Done() // the handler itself has its objects
 		require.NoError(t, s.RemoveEventHandler(handle))
 		close(release)
 		synctest.Wait()
 		require.True(t, s.HasSynced())
 		assert.False(t, handle.HasSynced())
 		assert.False(t, done(early))
+		assert.False(t, done(late))
 		assert.False(t, done(handle.HasSyncedChecker().Done()))
 	})
 }

@@ -1,6 +1,8 @@
 package layering
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -113,6 +115,9 @@ var imports = sync.OnceValues(func() (map[string][]string, error) {
 	command := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...")
 	command.Env = append(os.Environ(), "GOWORK=off")
 	out, err := command.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, failed.Stderr)
+	}
 	of := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
 		words := strings.Fields(line)

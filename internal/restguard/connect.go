@@ -1,6 +1,7 @@
 package restguard
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
@@ -20,14 +21,15 @@ const (
 )
 
 // FewConnections returns a transport for many requests that begin together. Some wait until others have a
-// connection, which they can share.
+// connection, which they can share. The wait is a part of the time that a request may take.
 func FewConnections(to http.RoundTripper) http.RoundTripper {
-	return &fewConnections{to, make(chan struct{}, connecting)}
+	return &fewConnections{to, make(chan struct{}, connecting), patience}
 }
 
 type fewConnections struct {
 	http.RoundTripper
-	slots chan struct{} // has a value for each request without a connection
+	slots    chan struct{} // has a value for each request without a connection
+	patience time.Duration
 }
 
 // WrappedRoundTripper is for client-go, which looks for the transport inside.
@@ -40,10 +42,10 @@ func (f *fewConnections) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
-		return nil, r.Context().Err()
+		return nil, context.Cause(r.Context())
 	}
 	release := sync.OnceFunc(func() { <-f.slots })
-	late := time.AfterFunc(patience, release)
+	late := time.AfterFunc(f.patience, release)
 	connected := func(httptrace.GotConnInfo) {
 		late.Stop()
 		release()

@@ -46,8 +46,11 @@ func TestRequestsThatBeginTogetherShareConnections(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 
-	of := Client(server.Client(), FewConnections)
-	defer of.CloseIdleConnections()
+	of := Client(server.Client(), func(to http.RoundTripper) http.RoundTripper {
+		few := FewConnections(to).(*fewConnections)
+		few.patience = time.Hour // however slow the machine is
+		return few
+	})
 	var begun, answered sync.WaitGroup
 	bodies := make(chan io.Closer, requests)
 	begun.Add(requests)

@@ -39,11 +39,16 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	if errs := metavalidation.ValidateDeleteOptions(options); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
-	}
 	c.dryRun = len(options.DryRun) > 0
-	return options, nil
+	return options, validate(options)
+}
+
+// validate refuses options as an API server does.
+func validate(options *metav1.DeleteOptions) error {
+	if errs := metavalidation.ValidateDeleteOptions(options); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	return nil
 }
 
 // deleteCollection deletes the objects that a list with the same query returns, and answers with

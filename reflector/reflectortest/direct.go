@@ -3,6 +3,7 @@ package reflectortest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"reflect"
@@ -62,17 +63,24 @@ func (s *Server) updateObject(res *resource, in object) (*record, error) {
 
 // Delete deletes the object that obj names, at once unless finalizers hold it. A Namespace always has one,
 // so it is only marked. Without a policy, Delete orphans no dependents, also if obj is a Job, whose deletion
-// by a client without a policy does. policy is at most one: kubectl delete --cascade sets it.
+// by a client without a policy does. policy is at most one, as of kubectl delete --cascade; the error of an unknown one
+// is that of an API server.
 func (s *Server) Delete(obj metav1.Object, policy ...metav1.DeletionPropagation) error {
 	res, err := s.registry().forObject(obj)
 	if err != nil {
 		return err
 	}
 	options := metav1.NewDeleteOptions(0)
-	if len(policy) > 0 {
+	switch {
+	case len(policy) > 1:
+		return errors.New("reflectortest: Delete takes one policy at most")
+	case len(policy) == 1:
 		options.PropagationPolicy = &policy[0]
-	} else if res.orphans {
+	case res.orphans:
 		options.PropagationPolicy = new(metav1.DeletePropagationBackground)
+	}
+	if err := validate(options); err != nil {
+		return err
 	}
 	_, _, err = s.deleteObject(res, obj.GetNamespace(), obj.GetName(), options, false)
 	return err

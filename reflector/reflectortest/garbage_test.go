@@ -14,6 +14,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -513,4 +514,14 @@ func TestDirectDeletionHasThePolicyOfItsCaller(t *testing.T) {
 	require.NoError(t, c.Delete(other, metav1.DeletePropagationOrphan))
 	c.collect()
 	require.Equal(t, []string{"o held by foregroundDeletion deleting", "p of o! held by example.com/test deleting", "q"}, c.state())
+}
+
+func TestDirectDeletionRefusesAnUnknownPolicy(t *testing.T) {
+	c := startCollected(t)
+	o := c.configMap("o")
+	for _, policy := range []metav1.DeletionPropagation{"", "foreground"} {
+		require.True(t, apierrors.IsInvalid(c.Delete(o, policy)), "%q", policy)
+	}
+	require.ErrorContains(t, c.Delete(o, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan), "one policy")
+	require.Equal(t, []string{"o"}, c.state())
 }

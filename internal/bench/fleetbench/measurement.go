@@ -119,6 +119,9 @@ func startStreams(ctx context.Context, config *rest.Config, kinds int) error {
 		if err != nil {
 			return err
 		}
+		if response.StatusCode != http.StatusOK {
+			return errors.Join(errors.New(response.Status), response.Body.Close())
+		}
 		events := bufio.NewReaderSize(response.Body, 512)
 		for range 2 { // the object and the bookmark
 			if _, err := events.ReadSlice('\n'); err != nil {
