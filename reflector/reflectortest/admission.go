@@ -45,7 +45,8 @@ type Admission[T metav1.Object] struct {
 //		return err
 //	})
 //
-// T may lack fields of the object, which stay, except in the items of a list that the hook changes.
+// T may lack fields of the object, which stay, except in a list that the hook changes or an object that it
+// removes.
 //
 // The hook gets the object with its defaults, before the server generates its name and checks it.
 // It is called for dry runs, for the writes of the test's own methods such as [Server.Create], and
@@ -222,7 +223,7 @@ func setChanges(in, before, after map[string]any) {
 		inner, isObject := in[name].(map[string]any)
 		was, wasObject := old.(map[string]any)
 		is, stays := value.(map[string]any)
-		if isObject && wasObject && stays {
+		if isObject && stays && (wasObject || !had) { // not had: T omits a zero struct
 			setChanges(inner, was, is)
 			continue
 		}

@@ -145,6 +145,31 @@ func TestHookChangesWhatItSees(t *testing.T) {
 	assert.True(t, apierrors.IsInvalid(err), "%v", err)
 }
 
+// stated lacks fields of its status, which its JSON lacks while no other field of it is set.
+type stated struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Status            struct {
+		Phase string `json:"phase,omitempty"`
+	} `json:"status,omitzero"`
+}
+
+func TestFieldsThatAHookLacksStayBelowOmitZero(t *testing.T) {
+	kind := reflectortest.Resource{Group: "example.com", Version: "v1", Kind: "Stated", Plural: "stateds", Namespaced: true, Prototype: &stated{}}
+	s := reflectortest.Start(t, reflectortest.WithResource(kind), reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*stated]) error {
+		a.Object.Status.Phase = "new"
+		return nil
+	}))
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Stated", "status": map[string]any{"other": int64(1)},
+	}}
+	u.SetNamespace("ns")
+	u.SetName("a")
+	require.NoError(t, s.Create(u))
+	require.NoError(t, s.Get(u))
+	assert.Equal(t, map[string]any{"other": int64(1), "phase": "new"}, u.Object["status"])
+}
+
 // limited has numbers and free-form data.
 type limited struct {
 	metav1.TypeMeta   `json:",inline"`
