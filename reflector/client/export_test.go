@@ -9,7 +9,7 @@ const MaxAnswers = maxAnswers
 
 // Remember adds an answer.
 func Remember[T stream.Object](r *Resource[T], name string, written T) {
-	r.answers.add(digest(name), answerOf(digest(), written))
+	r.answers.add(digest(name), applied{versionOf(digest(), written), contentOf(written)})
 }
 
 // Remembered returns the number of answers.

@@ -1,8 +1,10 @@
 package client_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -128,6 +130,60 @@ func TestReapplyAsksIfTheContentChangesUnderItsVersion(t *testing.T) {
 		require.Equal(t, second.ResourceVersion, held.ResourceVersion)
 		reapply(held, 1, "the cache shows another label")
 		reapply(cached(true), 0, "which the intent does not have")
+
+		all, err = client.For[*corev1.ConfigMap](server.Config())
+		require.NoError(t, err)
+		reapply(cached(true), 1, "another process")
+		reapply(cached(true), 0, "whose answer had the version that the cache shows")
+	})
+}
+
+// A webhook that stamps each request gives each apply a new version. If a transform hides what the server
+// answered, too, no comparison with an answer ever says that held is up to date.
+func TestReapplyEndsIfATransformMeetsAWebhookThatStamps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stamps := 0
+		server := reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.ConfigMap]) error {
+			stamps++
+			a.Object.Annotations = map[string]string{"stamp": strconv.Itoa(stamps)}
+			return nil
+		}))
+		all, err := client.For[*corev1.ConfigMap](server.Config())
+		require.NoError(t, err)
+		intent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}, Data: map[string]string{"a": "1"}}
+		reapply := func(held *corev1.ConfigMap, want int, why string) *corev1.ConfigMap {
+			t.Helper()
+			server.ForgetRequests()
+			got, err := all.Reapply(t.Context(), held, intent, metav1.ApplyOptions{FieldManager: "one"})
+			require.NoError(t, err)
+			assert.Len(t, server.Requests(reflectortest.Verb("patch")), want, why)
+			return got
+		}
+		cached := func() *corev1.ConfigMap {
+			t.Helper()
+			held, err := all.In("ns").Get(t.Context(), "c", metav1.GetOptions{})
+			require.NoError(t, err)
+			held.Data = nil
+			return held
+		}
+		first := reapply(nil, 1, "the object does not exist")
+		reapply(cached(), 1, "the cache does not show the answer")
+		require.NotEqual(t, first.ResourceVersion, cached().ResourceVersion, "the apply is not idempotent")
+		for range 3 {
+			reapply(cached(), 0, "but it has the version of the last answer")
+		}
+		convert := func(label string) {
+			t.Helper()
+			require.NoError(t, server.Convert("configmaps", func(o metav1.Object) { o.SetLabels(map[string]string{"shown": label}) }))
+		}
+		convert("x")
+		reapply(cached(), 1, "the content still counts")
+		reapply(cached(), 0, "once")
+		convert("y")
+		reapply(cached(), 1, "again")
+		other := cached()
+		other.UID = "other" // as after a restored backup
+		reapply(other, 1, "another object has the version of the answer")
 	})
 }
 

@@ -256,7 +256,13 @@ func (r *Resource[T]) encode(object T) ([]byte, error) {
 	}
 	data, err := json.Marshal(object)
 	if err != nil {
-		if data = withoutManagedFields(object); data == nil {
+		// Managed fields that were read by protobuf need not be JSON. The server keeps its own where a request
+		// has none.
+		bare := withoutManagedFields(object)
+		if bare == nil {
+			return nil, err
+		}
+		if data, err = json.Marshal(bare); err != nil {
 			return nil, err
 		}
 	}
@@ -276,9 +282,8 @@ func (r *Resource[T]) encode(object T) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// withoutManagedFields returns the JSON of an object that has none because of its managed fields, or nil. Managed
-// fields that were read by protobuf need not be JSON. The server keeps its own where a request has none.
-func withoutManagedFields(object any) []byte {
+// withoutManagedFields returns a shallow copy of a struct with metadata that has no managed fields, or nil.
+func withoutManagedFields(object any) metav1.ObjectMetaAccessor {
 	v := reflect.ValueOf(object)
 	if _, free := object.(runtime.Unstructured); free || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return nil
@@ -290,11 +295,7 @@ func withoutManagedFields(object any) []byte {
 		return nil // the metadata is behind a pointer, which the copy shares
 	}
 	bare.GetObjectMeta().SetManagedFields(nil)
-	data, err := json.Marshal(bare)
-	if err != nil {
-		return nil
-	}
-	return data
+	return bare
 }
 
 // kindOfObject returns the kind that an object states, if it can.
@@ -406,7 +407,7 @@ func text(data json.RawMessage) (s string) {
 // changed; if a definition or a conversion has changed what its version shows; if the object was deleted
 // and created again; if the last request failed or its answer was lost; and in the first call of a
 // process. Where an informer's transform changes what held shows of an answer, it sends one request more,
-// whose answer says that held is up to date. It does not notice that the server now stores a field that it
+// and then remembers what held shows instead. It does not notice that the server now stores a field that it
 // dropped before, if nothing else shows that: an Apply is needed then. All views of a client share what
 // they remember: hashes of the last answers for 8,192 to 16,384 objects, in at most 2 MiB.
 //
@@ -423,47 +424,66 @@ func (r *Resource[T]) Reapply(ctx context.Context, held, object T, opts metav1.A
 	target := digest(cmp.Or(object.GetNamespace(), r.namespace), object.GetName(), opts.FieldManager, subresources)
 	intent := digest(data, opts)
 	isHeld := !stream.IsNil(held) && held.GetUID() != "" && held.GetResourceVersion() != ""
-	if isHeld && r.answers.has(target, answerOf(intent, held)) {
-		return held, nil
+	var shown applied
+	isLast := false // whether held has the version of the last answer
+	if isHeld {
+		shown.version = versionOf(intent, held)
+		last, known := r.answers.get(target)
+		isLast = known && last.version == shown.version
+		if isLast {
+			shown.content = contentOf(held)
+		}
+		if isLast && (last.content == shown.content || last.content == sum{}) {
+			r.answers.add(target, shown)
+			return held, nil
+		}
 	}
 	// If no answer comes, the object may be in a state that neither held nor what is remembered shows.
 	r.answers.remove(target)
 	written, err := r.Apply(ctx, object, opts, subresources...)
-	switch {
-	case err != nil:
-	case isHeld && held.GetUID() == written.GetUID() && held.GetResourceVersion() == written.GetResourceVersion():
-		r.answers.add(target, answerOf(intent, held)) // which a transform may have changed
-	default:
-		r.answers.add(target, answerOf(intent, written))
+	if err != nil {
+		return written, err
 	}
-	return written, err
+	next := applied{version: versionOf(intent, written)}
+	switch {
+	case isHeld && next.version == shown.version:
+		next.content = contentOf(held) // which a transform may have changed
+	case isLast:
+		// Only the content differed. If a transform made the difference, and a webhook makes a version of each
+		// apply, it would differ from each answer. So the content is what held shows next.
+	default:
+		next.content = contentOf(written)
+	}
+	r.answers.add(target, next)
+	return written, nil
 }
 
-// answers has, for each object, field manager and subresource, the last intent that was applied and the
-// server's answer, as one hash. The maps have no pointers, so the garbage
-// collector does not look into them.
+// answers has the last answer for each object, field manager and subresource. The maps have no pointers, so
+// the garbage collector does not look into them.
 type answers struct {
 	mu sync.Mutex // protects the fields below
 	// recent gets new answers, up to maxAnswers. It then replaces old.
-	recent, old map[sum]sum
+	recent, old map[sum]applied
 }
 
-type sum = [sha256.Size]byte
+// applied identifies the last intent that was applied and the one state of one object that it made. A version
+// alone is no state: see store-S9.
+type applied struct {
+	version sum // of the intent, the UID and the resource version
+	content sum // zero if the content is not known
+}
+
+type sum [16]byte
 
 const maxAnswers = 8 << 10
 
-func (a *answers) has(target, answer sum) bool {
+func (a *answers) get(target sum) (last applied, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last, ok := a.recent[target]
-	if !ok {
+	if last, ok = a.recent[target]; !ok {
 		last, ok = a.old[target]
 	}
-	if !ok || last != answer {
-		return false
-	}
-	a.addLocked(target, answer) // it is in use
-	return true
+	return last, ok
 }
 
 func (a *answers) remove(target sum) {
@@ -473,41 +493,58 @@ func (a *answers) remove(target sum) {
 	delete(a.old, target)
 }
 
-func (a *answers) add(target, answer sum) {
+func (a *answers) add(target sum, last applied) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.addLocked(target, answer)
-}
-
-func (a *answers) addLocked(target, answer sum) {
 	if a.recent == nil || len(a.recent) >= maxAnswers {
-		a.old, a.recent = a.recent, map[sum]sum{}
+		a.old, a.recent = a.recent, map[sum]applied{}
 	}
-	a.recent[target] = answer
+	a.recent[target] = last
 }
 
-// answerOf identifies an intent and the one state of one object that it made. A version alone is no state:
-// see store-S9. Managed fields and the kind do not count, because caches and lists drop them.
-func answerOf(intent sum, object metav1.Object) sum {
-	data, err := json.Marshal(object)
-	if err != nil {
-		data = withoutManagedFields(object)
+func versionOf(intent sum, object metav1.Object) sum {
+	return digest(intent[:], string(object.GetUID()), object.GetResourceVersion())
+}
+
+// contentOf identifies what an object shows besides managed fields and its kind, which caches and lists drop.
+func contentOf(object metav1.Object) sum {
+	if bare := withoutManagedFields(object); bare != nil && dropKind(bare, object) {
+		data, _ := json.Marshal(bare) // without content, the version has to do
+		return sumOf(data)
 	}
+	data, _ := json.Marshal(object)
 	var members, metadata map[string]json.RawMessage
-	_ = json.Unmarshal(data, &members) // without content, the version has to do
+	_ = json.Unmarshal(data, &members)
 	_ = json.Unmarshal(members["metadata"], &metadata)
 	for _, name := range [...]string{"metadata", "apiVersion", "kind"} {
 		delete(members, name)
 	}
 	delete(metadata, "managedFields")
-	return digest(intent[:], string(object.GetUID()), object.GetResourceVersion(), metadata, members)
+	return digest(metadata, members)
+}
+
+// dropKind drops the kind of a shallow copy. It returns false if the original shares its kind, or it has none.
+func dropKind(copied, original any) bool {
+	type kinded interface{ GetObjectKind() schema.ObjectKind }
+	c, ok := copied.(kinded)
+	o, _ := original.(kinded)
+	if !ok || stream.IsNil(c.GetObjectKind()) || c.GetObjectKind() == o.GetObjectKind() {
+		return false
+	}
+	c.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return true
 }
 
 // digest is the hash of values that are distinct in JSON.
 func digest(values ...any) sum {
 	data, err := json.Marshal(values)
 	if err != nil {
-		panic(err) // strings, bytes and options have no errors
+		panic(err) // no value has errors: strings, bytes, options, and JSON itself
 	}
-	return sha256.Sum256(data)
+	return sumOf(data)
+}
+
+func sumOf(data []byte) sum {
+	whole := sha256.Sum256(data)
+	return sum(whole[:])
 }
