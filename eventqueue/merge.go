@@ -66,9 +66,10 @@ func WithCompaction(policy Compaction) Option {
 // number of events that keep selects. A nil keep removes the predicate.
 //
 // The collection calls keep once for each later event. Events that already wait under [KeepAll] stay
-// apart. The function runs under the lock of the cache's writer, so it must be quick and must not write
-// to the cache or call [runtime.Goexit]. If it panics, the collection treats the result as false, and
-// [Collection.Stats] reports the panic.
+// apart. An event that comes during KeepIf may be merged without a call of keep. The function runs under
+// the lock of the cache's writer, so it must be quick and must not write to the cache or call
+// [runtime.Goexit]. If it panics, the collection treats the result as false, and [Collection.Stats]
+// reports the panic.
 func (c *Collection[T]) KeepIf(keep func(Event[T]) bool) {
 	if keep == nil {
 		c.keepIf.Store(nil)

@@ -93,11 +93,11 @@ type contentComparer[T any] interface{ EqualContent(other T) bool }
 // EqualContent reports whether two objects have the same content. A [Cache] compares with it: by the
 // method EqualContent(T) bool if T has one, and otherwise by equality.Semantic of apimachinery, for
 // which 1 and 1000m are one quantity. An empty list or map equals a missing one if both objects have one
-// JSON, as with omitempty. A kind and an apiVersion that only one of the objects states are no
-// difference. Two equal pointers are equal without a look at the object, so a
-// change in place is not found. EqualContent is false for objects that cannot be compared, for example
-// because they have functions. A method EqualContent runs under a lock that readers take, so it must be
-// quick and must not read the cache.
+// JSON, as with omitempty; only objects that differ in this alone cost two encodings. A kind and an
+// apiVersion that only one of the objects states are no difference. Two equal pointers are equal without a
+// look at the object, so a change in place is not found. EqualContent is false for objects that cannot be
+// compared, for example because they have functions. A method EqualContent runs under a lock that readers
+// take, so it must be quick and must not read the cache.
 func EqualContent[T any](a, b T) (equal bool) {
 	defer func() {
 		if recover() != nil {
