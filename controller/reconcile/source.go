@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
@@ -81,6 +82,7 @@ type watching[S any] struct {
 	keys     func(S) []store.Key // nil: the own key of the object, as for the primary source
 	mapped   bool                // keys must not be nil
 	only     []func(eventqueue.Event[S]) bool
+	sampled  atomic.Pointer[store.Key] // the key of an object of the cache; nil before the first question
 }
 
 // Watch triggers reconciles for changes of objects of a secondary informer. keys returns the keys

@@ -136,10 +136,25 @@ func (w *watching[S]) has(of written) bool {
 		return false
 	}
 	// Objects of every kind may have the type S. A cache holds objects of one kind.
-	for _, held := range w.informer.Cache().All() {
-		return mayBeOfOneKind(held, of.Object)
+	held, ok := w.sample()
+	return !ok || mayBeOfOneKind(held, of.Object)
+}
+
+// sample returns an object of the cache. It remembers a key, because iterating takes a snapshot, and the commit after
+// a snapshot costs more.
+func (w *watching[S]) sample() (held S, ok bool) {
+	cache := w.informer.Cache()
+	if key := w.sampled.Load(); key != nil {
+		held, ok = cache.Get(*key)
 	}
-	return true
+	if ok || cache.Len() == 0 {
+		return held, ok
+	}
+	for key, held := range cache.All() {
+		w.sampled.Store(&key)
+		return held, true
+	}
+	return held, false
 }
 
 // mayBeOfOneKind reports whether two objects may have one kind. Those of generated clients do not state theirs.

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 )
 
 // securing returns a function that creates the Secret of a key, with a generated name,
@@ -302,6 +303,43 @@ func testKindsOfOneType[T reflector.Object, L any](t *testing.T, of func(w *worl
 		synctest.Wait()
 		assert.True(t, configMaps.has(wrote), "it might be the first")
 	})
+}
+
+// backing lets a test write to the cache of an informer.
+type backing struct {
+	store.BatchStore[*corev1.Secret]
+	cache *store.Cache[*corev1.Secret]
+}
+
+func (b backing) Cache() *store.Cache[*corev1.Secret] { return b.cache }
+func (b backing) Partition(scope store.Scope) (store.BatchStore[*corev1.Secret], error) {
+	return b.cache.Partition(scope)
+}
+func (b backing) Run(context.Context) error { return nil }
+
+// The commit after a snapshot copies what it would change in place otherwise.
+func TestWriteTakesNoSnapshotOfACacheOfItsType(t *testing.T) {
+	cache := store.New(store.ObjectKey[*corev1.Secret])
+	all, err := client.For[*corev1.Secret](&rest.Config{Host: "http://apiserver"})
+	require.NoError(t, err)
+	source := &watching[*corev1.Secret]{informer: informer.NewStored(all, backing{cache, cache})}
+	for i := range 100 {
+		require.NoError(t, cache.Add(secret(strconv.Itoa(i), "a")))
+	}
+	wrote, changed := written{Write: ownwrites.Write{Object: secret("new", "a")}}, [2]*corev1.Secret{secret("50", "a"), secret("50", "b")}
+	require.True(t, source.has(wrote))
+	n := 0
+	commit := func() {
+		n++
+		require.NoError(t, cache.Update(changed[n%2]))
+	}
+	alone := testing.AllocsPerRun(100, commit)
+	assert.InDelta(t, alone, testing.AllocsPerRun(100, func() {
+		commit()
+		source.has(wrote)
+	}), 1)
+	require.NoError(t, cache.Delete(secret("0", "a")))
+	require.True(t, source.has(wrote), "another object says the kind")
 }
 
 // Some clients do not say the kind of their objects.
