@@ -55,8 +55,7 @@ type finder struct {
 
 	mu    sync.Mutex // protects the fields below
 	known found
-	since time.Time // when known was the answer last
-	gone  found     // found earlier, and the server no longer serves it
+	gone  found // found earlier, and the server no longer serves it
 }
 
 func newFinder(kind schema.GroupVersionKind, from directory) *finder {
@@ -83,19 +82,7 @@ func (f *finder) remembered() (known, gone found) {
 func (f *finder) remember(known, gone found) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.known, f.since, f.gone = known, time.Now(), gone
-}
-
-// learnScope finds the resource again if the answer is old.
-func (f *finder) learnScope(ctx context.Context) error {
-	f.mu.Lock()
-	known, since := f.known, f.since
-	f.mu.Unlock()
-	if known != (found{}) && time.Since(since) < resetInterval {
-		return nil
-	}
-	_, _, err := f.find(ctx, known)
-	return err
+	f.known, f.gone = known, gone
 }
 
 // forget records that the server no longer serves a resource. The kind may now have another
@@ -426,7 +413,7 @@ type learned struct {
 	// kind, or refused a write as malformed. A definition may have been deleted and created with
 	// another kind for the same plural.
 	doubts atomic.Int32
-	// scope is the stream.Scope that a client without a finder has asked for. It is written under mu.
+	// scope is the stream.Scope that LearnScope has asked for; a finder knows better. It is written under mu.
 	scope atomic.Int32
 	turn  chan struct{} // capacity 1: held by the goroutine that asks for the scope
 
@@ -454,11 +441,12 @@ func (l *learned) learnScope(ctx context.Context, ask func() (stream.Scope, erro
 	if time.Now().Before(until) {
 		return unknown
 	}
+	began := time.Now()
 	scope, err := ask()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// An answer may be about a definition that was deleted since, and the end of one caller is none.
-	if l.misses != misses || errors.Is(err, context.Canceled) {
+	if l.misses != misses || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && time.Since(began) < unknownInterval {
 		return err
 	}
 	rest := resetInterval

@@ -483,8 +483,10 @@ func scopeClients(t *testing.T, config *rest.Config) map[string]learnsScope {
 	require.NoError(t, err)
 	byResource, err := client.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "")
 	require.NoError(t, err)
+	byKind, err := client.For[*corev1.Pod](config)
+	require.NoError(t, err)
 	return map[string]learnsScope{
-		"From a typed client": typed.Source().(learnsScope), "ForResource": byResource.Source().(learnsScope),
+		"From a typed client": typed.Source().(learnsScope), "ForResource": byResource.Source().(learnsScope), "For": byKind.Source().(learnsScope),
 	}
 }
 
@@ -543,16 +545,21 @@ func TestDiscoveryThatHangsHoldsUpFewKeys(t *testing.T) {
 			cancel()
 			<-time.After(time.Minute)
 			require.ErrorIs(t, of.LearnScope(canceled), context.Canceled)
+			brief, end := context.WithTimeout(t.Context(), time.Millisecond)
+			defer end()
+			require.ErrorIs(t, of.LearnScope(brief), context.DeadlineExceeded)
+			asked := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			require.ErrorIs(t, of.LearnScope(ctx), context.DeadlineExceeded, "the end of one caller is no answer")
+			assert.Equal(t, 10*time.Second, time.Since(asked), "nor is that of a brief one")
 		})
 	}
 }
 
 // A generated client, for example, does not notice that its kind was missing.
 func TestScopeIsAskedForAgain(t *testing.T) {
-	for _, of := range []string{"From a typed client", "ForResource"} {
+	for _, of := range []string{"From a typed client", "ForResource", "For"} {
 		synctest.Test(t, func(t *testing.T) {
 			requests, namespaced := 0, false
 			of := scopeClients(t, &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -567,8 +574,88 @@ func TestScopeIsAskedForAgain(t *testing.T) {
 				assert.Equal(t, want, of.About().Scope)
 				namespaced = true
 			}
-			assert.Equal(t, 2, requests, "each ten seconds")
+			assert.LessOrEqual(t, requests, 3, "each ten seconds, and the finder asks again about a contradiction")
 		})
+	}
+}
+
+// resetCounter counts what costs the other users of a mapper their answers.
+type resetCounter struct {
+	meta.ResettableRESTMapper
+	resets int
+}
+
+func (m *resetCounter) Reset() {
+	m.resets++
+	m.ResettableRESTMapper.Reset()
+}
+
+func TestKnownScopeIsAskedForAgainWithoutAResetOfTheMapper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.define("Bucket", "buckets", false)
+		m, err := mapper.InMemory(c.config)
+		require.NoError(t, err)
+		counter := &resetCounter{ResettableRESTMapper: m}
+		all, err := client.For[*Bucket](c.config, client.WithKind(bucketKind), client.WithRESTMapper(counter))
+		require.NoError(t, err)
+		of := all.Source().(learnsScope)
+		learn := func(want stream.Scope) {
+			for range 300 {
+				require.NoError(t, of.LearnScope(t.Context()))
+				<-time.After(100 * time.Millisecond)
+			}
+			assert.Equal(t, want, of.About().Scope)
+		}
+		learn(stream.ClusterScoped)
+		assert.Zero(t, counter.resets)
+		assert.LessOrEqual(t, c.asked(), 4+2, "each ten seconds, beside those of the mapper")
+		c.define("Bucket", "buckets", true)
+		learn(stream.Namespaced)
+		assert.Equal(t, 1, counter.resets)
+	})
+}
+
+// Keys whose scope is known need no answer.
+func TestKnownScopeStandsWhileDiscoveryFails(t *testing.T) {
+	hangs := func(r *http.Request) (*http.Response, error) {
+		select {
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		case <-time.After(time.Hour):
+			return nil, io.EOF
+		}
+	}
+	refuses := func(r *http.Request) (*http.Response, error) {
+		return reply(r, 503, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","code":503}`), nil
+	}
+	for name, fails := range map[string]roundTrip{"hangs": hangs, "refuses": refuses} {
+		for _, way := range []string{"From a typed client", "ForResource", "For"} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					answers := roundTrip(func(r *http.Request) (*http.Response, error) {
+						return reply(r, 200, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":true}]}`), nil
+					})
+					requests, answer := 0, answers
+					of := scopeClients(t, &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+						requests++
+						return answer(r)
+					})})[way]
+					require.NoError(t, of.LearnScope(t.Context()))
+					answer = fails
+					<-time.After(time.Minute)
+					requests = 0
+					began := time.Now()
+					for range 200 {
+						require.NoError(t, of.LearnScope(t.Context()))
+						<-time.After(100 * time.Millisecond)
+					}
+					assert.LessOrEqual(t, time.Since(began), 23*time.Second, "a second of each ten")
+					assert.LessOrEqual(t, requests, 3)
+					assert.Equal(t, stream.Namespaced, of.About().Scope)
+				})
+			})
+		}
 	}
 }
 

@@ -208,19 +208,48 @@ func (s resourceSource[T]) LearnScope(ctx context.Context) error {
 	if s.namespace != "" {
 		return nil
 	}
-	return s.expected.learned.learnScope(ctx, func() (stream.Scope, error) {
-		if s.finder != nil {
-			return stream.UnknownScope, s.finder.learnScope(ctx) // the finder remembers it
+	return s.expected.learned.learnScope(ctx, func() (stream.Scope, error) { return s.askScope(ctx) })
+}
+
+// askScope asks discovery for the scope. Keys whose scope is known need no answer, so it stands if none comes within
+// a second, and only the server's list can contradict it: other kinds may use the finder's mapper, which would be reset.
+func (s resourceSource[T]) askScope(ctx context.Context) (stream.Scope, error) {
+	known, resource, found := s.scope(), s.resource, found{}
+	if s.finder != nil {
+		found, _ = s.finder.remembered()
+		resource = found.resource
+	}
+	if known == stream.UnknownScope || resource == "" {
+		if s.finder == nil {
+			return s.listedScope(ctx, resource)
 		}
-		found, err := (&listed{rest: s.rest}).resource(ctx, s.expected.version.WithResource(s.resource))
-		switch {
-		case err != nil || found.Kind == "":
-			return stream.UnknownScope, err
-		case found.Namespaced:
-			return stream.Namespaced, nil
-		}
-		return stream.ClusterScoped, nil
-	})
+		_, _, err := s.finder.find(ctx, found)
+		return s.scope(), err
+	}
+	limited, cancel := context.WithTimeout(ctx, unknownInterval)
+	defer cancel()
+	listed, err := s.listedScope(limited, resource)
+	switch {
+	case err != nil:
+		return known, context.Cause(ctx)
+	case s.finder == nil || listed == known:
+		return listed, nil
+	}
+	_, _, err = s.finder.find(ctx, found)
+	return s.scope(), err
+}
+
+// listedScope returns what the server's list of the group and version says of a resource. It says nothing if the
+// resource is missing, or that of another kind.
+func (s resourceSource[T]) listedScope(ctx context.Context, resource string) (stream.Scope, error) {
+	is, err := (&listed{rest: s.rest}).resource(ctx, s.expected.version.WithResource(resource))
+	switch {
+	case err != nil || is.Kind == "" || s.finder != nil && is.Kind != s.finder.kind.Kind:
+		return stream.UnknownScope, err
+	case is.Namespaced:
+		return stream.Namespaced, nil
+	}
+	return stream.ClusterScoped, nil
 }
 
 // scope returns what discovery said. It says nothing before the first request.
@@ -231,6 +260,7 @@ func (r *Resource[T]) scope() stream.Scope {
 	if r.finder != nil {
 		switch known, _ := r.finder.remembered(); {
 		case known == (found{}):
+			return stream.UnknownScope
 		case known.namespaced:
 			return stream.Namespaced
 		default:
