@@ -445,8 +445,12 @@ func (l *learned) learnScope(ctx context.Context, ask func() (stream.Scope, erro
 	scope, err := ask()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// An answer may be about a definition that was deleted since, and the end of one caller is none.
-	if l.misses != misses || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && time.Since(began) < unknownInterval {
+	if l.misses != misses { // the answer may be about a definition that was deleted since
+		return err
+	}
+	// The end of one caller is no answer for the others, unless it waited for long without one. err may be the cause
+	// of the end, or the timeout of a client, so it does not tell.
+	if err != nil && ctx.Err() != nil && (ctx.Err() == context.Canceled || scope != stream.UnknownScope || time.Since(began) < unknownInterval) {
 		return err
 	}
 	rest := resetInterval

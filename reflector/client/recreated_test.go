@@ -557,6 +557,58 @@ func TestDiscoveryThatHangsHoldsUpFewKeys(t *testing.T) {
 	}
 }
 
+// A context may end with a cause, such as that of a lost lease, which errors.Is does not know.
+func TestCauseOfOneCallersEndIsNoAnswer(t *testing.T) {
+	for _, way := range []string{"From a typed client", "ForResource", "For"} {
+		synctest.Test(t, func(t *testing.T) {
+			lost := errors.New("lease lost")
+			answers := false
+			of := scopeClients(t, &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				if !answers {
+					<-r.Context().Done()
+					return nil, context.Cause(r.Context())
+				}
+				return reply(r, 200, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":true}]}`), nil
+			})})[way]
+			end := func(after time.Duration) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				timer := time.AfterFunc(after, func() { cancel(lost) })
+				defer timer.Stop()
+				_ = of.LearnScope(ctx)
+			}
+			end(time.Millisecond) // while the scope is unknown
+			answers = true
+			require.NoError(t, of.LearnScope(t.Context()), way)
+			<-time.After(time.Minute)
+			answers = false
+			end(time.Millisecond) // while it is known
+			answers = true
+			require.NoError(t, of.LearnScope(t.Context()), way)
+			assert.Equal(t, stream.Namespaced, of.About().Scope)
+		})
+	}
+}
+
+// The timeout of a client is an answer for all, however its error looks.
+func TestTimeoutOfAClientIsRemembered(t *testing.T) {
+	for _, way := range []string{"ForResource", "For"} {
+		synctest.Test(t, func(t *testing.T) {
+			requests := 0
+			of := scopeClients(t, &rest.Config{Host: "http://apiserver", Timeout: time.Second / 2, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				requests++
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			})})[way]
+			began := time.Now()
+			for range 100 {
+				require.Error(t, of.LearnScope(t.Context()))
+			}
+			assert.Less(t, time.Since(began), 2*time.Second, way)
+			assert.LessOrEqual(t, requests, 2, way)
+		})
+	}
+}
+
 // A generated client, for example, does not notice that its kind was missing.
 func TestScopeIsAskedForAgain(t *testing.T) {
 	for _, of := range []string{"From a typed client", "ForResource", "For"} {

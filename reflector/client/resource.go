@@ -214,16 +214,16 @@ func (s resourceSource[T]) LearnScope(ctx context.Context) error {
 // askScope asks discovery for the scope. Keys whose scope is known need no answer, so it stands if none comes within
 // a second, and only the server's list can contradict it: other kinds may use the finder's mapper, which would be reset.
 func (s resourceSource[T]) askScope(ctx context.Context) (stream.Scope, error) {
-	known, resource, found := s.scope(), s.resource, found{}
+	known, resource, last := s.scope(), s.resource, found{}
 	if s.finder != nil {
-		found, _ = s.finder.remembered()
-		resource = found.resource
+		last, _ = s.finder.remembered()
+		resource = last.resource
 	}
 	if known == stream.UnknownScope || resource == "" {
 		if s.finder == nil {
 			return s.listedScope(ctx, resource)
 		}
-		_, _, err := s.finder.find(ctx, found)
+		_, _, err := s.finder.find(ctx, found{}) // which may be known meanwhile
 		return s.scope(), err
 	}
 	limited, cancel := context.WithTimeout(ctx, unknownInterval)
@@ -235,7 +235,7 @@ func (s resourceSource[T]) askScope(ctx context.Context) (stream.Scope, error) {
 	case s.finder == nil || listed == known:
 		return listed, nil
 	}
-	_, _, err = s.finder.find(ctx, found)
+	_, _, err = s.finder.find(ctx, last)
 	return s.scope(), err
 }
 

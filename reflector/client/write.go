@@ -434,7 +434,7 @@ func (r *Resource[T]) Reapply(ctx context.Context, held, object T, opts metav1.A
 			shown.content = contentOf(held)
 		}
 		if isLast && (last.content == shown.content || last.content == sum{}) {
-			r.answers.add(target, shown)
+			r.answers.confirm(target, last, shown)
 			return held, nil
 		}
 	}
@@ -496,6 +496,19 @@ func (a *answers) remove(target sum) {
 func (a *answers) add(target sum, last applied) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.addLocked(target, last)
+}
+
+// confirm is add if nobody has added or removed an answer since last was read.
+func (a *answers) confirm(target sum, last, shown applied) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if is, ok := a.recent[target]; ok && is == last || !ok && a.old[target] == last {
+		a.addLocked(target, shown)
+	}
+}
+
+func (a *answers) addLocked(target sum, last applied) {
 	if a.recent == nil || len(a.recent) >= maxAnswers {
 		a.old, a.recent = a.recent, map[sum]applied{}
 	}
