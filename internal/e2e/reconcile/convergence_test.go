@@ -247,6 +247,7 @@ func TestSampleControllerOnARealCluster(t *testing.T) {
 
 	web := s.deployment("web")
 	web.Status.Replicas, web.Status.AvailableReplicas, web.Status.ReadyReplicas, web.Status.UpdatedReplicas = 2, 2, 2, 2
+	web.Status.ObservedGeneration = web.Generation
 	_, err := s.deployments.UpdateStatus(t.Context(), web, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	s.is("web", "2 available, generation 1, Available")
