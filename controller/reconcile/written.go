@@ -90,9 +90,9 @@ func (c *call) written() []written {
 //
 // The caches are those of the reconciler's informers whose objects have the type S, and the kind of
 // object as far as both state it. The reconciler does not wait for objects of another type, and
-// therefore not for an informer made by [informer.NewTransformed] with another type. If [informer.Informer.Selects] shows that a cache
-// leaves the object out, the reconciler waits only until the cache holds no earlier state of the
-// object.
+// therefore not for an informer made by [informer.NewTransformed] with another type. If
+// [informer.Informer.Selects] shows that a cache leaves the object out, the reconciler waits only until
+// the cache holds no earlier state of the object.
 //
 // A cache may leave an object out for another reason, such as an object outside of the namespace of
 // a generated client. The wait then ends when the cache has reached a later version, at the latest

@@ -657,6 +657,23 @@ func TestKeyThatWaitsAtTheEndLogsNothing(t *testing.T) {
 	})
 }
 
+// startWithLostDeletion starts a reconciler whose first call reports the deletion of a Secret that stays.
+func (h *harness) startWithLostDeletion(scopes *scoped.Scopes[*corev1.Secret]) (stop func() error) {
+	h.secrets = scopes.Informer()
+	h.ofSecrets = Owns(h.secrets, schema.GroupKind{Kind: "ConfigMap"})
+	s := secret("s", "a")
+	h.create(configMap("a"), s)
+	h.reconcile = func(ctx context.Context, name string) error {
+		if len(h.calls.peek()) == 1 {
+			RecordDelete(ctx, s)
+		}
+		return nil
+	}
+	stop = h.start()
+	synctest.Wait()
+	return stop
+}
+
 // The server lost the deletion. Another scope of the informer, which has nothing to do with it, does not answer.
 func TestKeyWaitsForTheScopeOfItsDeletionOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -665,18 +682,7 @@ func TestKeyWaitsForTheScopeOfItsDeletionOnly(t *testing.T) {
 		for _, namespace := range []string{"ns", "other"} {
 			require.NoError(t, scoped.Add(scopes, store.Scope{Namespace: namespace}, h.client.CoreV1().Secrets(namespace)))
 		}
-		h.secrets = scopes.Informer()
-		h.ofSecrets = Owns(h.secrets, schema.GroupKind{Kind: "ConfigMap"})
-		s := secret("s", "a")
-		h.create(configMap("a"), s)
-		h.reconcile = func(ctx context.Context, name string) error {
-			if len(h.calls.peek()) == 1 {
-				RecordDelete(ctx, s)
-			}
-			return nil
-		}
-		stop := h.start()
-		synctest.Wait()
+		stop := h.startWithLostDeletion(scopes)
 		away := h.server.Inject(reflectortest.Answer(503).On("list", "secrets").In("other"))
 		<-time.After(time.Minute)
 		assert.Equal(t, []string{"a", "a"}, h.calls.peek())
@@ -695,18 +701,7 @@ func TestKeyWaitsForADeletionInAScopeThatWasAddedAgain(t *testing.T) {
 		add := func() { require.NoError(t, scoped.Add(scopes, scope, h.client.CoreV1().Secrets("ns"))) }
 		add()
 		require.NoError(t, scoped.Add(scopes, store.Scope{Namespace: "other"}, h.client.CoreV1().Secrets("other")))
-		h.secrets = scopes.Informer()
-		h.ofSecrets = Owns(h.secrets, schema.GroupKind{Kind: "ConfigMap"})
-		s := secret("s", "a")
-		h.create(configMap("a"), s)
-		h.reconcile = func(ctx context.Context, name string) error {
-			if len(h.calls.peek()) == 1 {
-				RecordDelete(ctx, s)
-			}
-			return nil
-		}
-		stop := h.start()
-		synctest.Wait()
+		stop := h.startWithLostDeletion(scopes)
 		h.server.Inject(reflectortest.Answer(503).On("list", "secrets").In("ns"))
 		h.server.Inject(reflectortest.Answer(503).On("watch", "secrets").In("ns"))
 		<-time.After(31 * time.Second) // CatchUp has begun

@@ -79,21 +79,27 @@ func TestReapplyAsksOnlyIfSomethingMayHaveChanged(t *testing.T) {
 	})
 }
 
+// reapplying returns a client, and a function that reapplies one object and counts the requests for that.
+func reapplying(t *testing.T, server *reflectortest.Server) (all *client.Resource[*corev1.ConfigMap], reapply func(held *corev1.ConfigMap, want int, why string) *corev1.ConfigMap) {
+	t.Helper()
+	all, err := client.For[*corev1.ConfigMap](server.Config())
+	require.NoError(t, err)
+	intent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}, Data: map[string]string{"a": "1"}}
+	return all, func(held *corev1.ConfigMap, want int, why string) *corev1.ConfigMap {
+		t.Helper()
+		server.ForgetRequests()
+		got, err := all.Reapply(t.Context(), held, intent, metav1.ApplyOptions{FieldManager: "one"})
+		require.NoError(t, err)
+		assert.Len(t, server.Requests(reflectortest.Verb("patch")), want, why)
+		return got
+	}
+}
+
 // A definition or a conversion that changes gives an object another content under the same version.
 func TestReapplyAsksIfTheContentChangesUnderItsVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		all, err := client.For[*corev1.ConfigMap](server.Config())
-		require.NoError(t, err)
-		intent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}, Data: map[string]string{"a": "1"}}
-		reapply := func(held *corev1.ConfigMap, want int, why string) *corev1.ConfigMap {
-			t.Helper()
-			server.ForgetRequests()
-			got, err := all.Reapply(t.Context(), held, intent, metav1.ApplyOptions{FieldManager: "one"})
-			require.NoError(t, err)
-			assert.Len(t, server.Requests(reflectortest.Verb("patch")), want, why)
-			return got
-		}
+		all, reapply := reapplying(t, server)
 		// cached returns the object as a cache has it, or as one that transforms it.
 		cached := func(transforms bool) *corev1.ConfigMap {
 			t.Helper()
@@ -131,8 +137,7 @@ func TestReapplyAsksIfTheContentChangesUnderItsVersion(t *testing.T) {
 		reapply(held, 1, "the cache shows another label")
 		reapply(cached(true), 0, "which the intent does not have")
 
-		all, err = client.For[*corev1.ConfigMap](server.Config())
-		require.NoError(t, err)
+		_, reapply = reapplying(t, server)
 		reapply(cached(true), 1, "another process")
 		reapply(cached(true), 0, "whose answer had the version that the cache shows")
 	})
@@ -148,17 +153,7 @@ func TestReapplyEndsIfATransformMeetsAWebhookThatStamps(t *testing.T) {
 			a.Object.Annotations = map[string]string{"stamp": strconv.Itoa(stamps)}
 			return nil
 		}))
-		all, err := client.For[*corev1.ConfigMap](server.Config())
-		require.NoError(t, err)
-		intent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}, Data: map[string]string{"a": "1"}}
-		reapply := func(held *corev1.ConfigMap, want int, why string) *corev1.ConfigMap {
-			t.Helper()
-			server.ForgetRequests()
-			got, err := all.Reapply(t.Context(), held, intent, metav1.ApplyOptions{FieldManager: "one"})
-			require.NoError(t, err)
-			assert.Len(t, server.Requests(reflectortest.Verb("patch")), want, why)
-			return got
-		}
+		all, reapply := reapplying(t, server)
 		cached := func() *corev1.ConfigMap {
 			t.Helper()
 			held, err := all.In("ns").Get(t.Context(), "c", metav1.GetOptions{})
