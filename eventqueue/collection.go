@@ -33,9 +33,10 @@ import (
 //     it sleeps, so the signal cannot come too early.
 //  6. A writer signals one consumer, which signals the next one if it leaves work behind.
 //
-// A buffered event waits until a caller of lockAndQueue queues it. Callers of Synced, Drain and Close
-// cannot wait for that, because a deletion in the buffer may be what they wait for while every consumer is
-// busy. As long as bypass is not 0, writers therefore lock mu themselves.
+// A buffered event waits until a caller of lockAndQueue queues it. Callers of Synced and Drain cannot wait
+// for that: a deletion in the buffer may be what they wait for while every consumer is busy. And a commit
+// that runs during Close must leave nothing behind in the buffer. So while bypass is not 0, writers lock mu
+// themselves.
 
 // Collection holds the event queues of many objects. It hands them out one object at a time, in the
 // order of their first events. The package documentation lists its guarantees.

@@ -149,8 +149,8 @@ func (f *follower[T]) queue(all []arrival[T], becameSynced bool) {
 }
 
 // tryBuffer leaves the events of a commit in the buffer. It returns false if the caller must queue
-// them: because there is no room, or because the first event has the key of the last one in
-// the buffer, and merges with it.
+// them: because there is no room, because writers bypass the buffer, or because the first event
+// has the key of the last one in the buffer, and merges with it.
 func (c *Collection[T]) tryBuffer(all []arrival[T]) bool {
 	b := &c.buffer
 	if len(all) > bufferSize || c.bypass.Load() > 0 {

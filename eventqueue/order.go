@@ -63,7 +63,7 @@ func (c *Collection[T]) reclassLocked(k *keyState[T]) {
 	}
 }
 
-// returnLocked gives a key that is back its turn, if the turn came while the key was out. The key
+// returnLocked gives a key, whose queue came back, the turn that it missed while the queue was out. The key
 // comes in front of its ring, but behind the keys whose turn came earlier.
 func (c *Collection[T]) returnLocked(k *keyState[T]) {
 	c.reclassLocked(k)
@@ -193,12 +193,31 @@ func (b backoff) delay(failures int) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
+// retry says when a key comes again after a failure.
+type retry struct {
+	wait  time.Duration // the back-off, from now on
+	least time.Duration // what a server asked for with the error; else 0. No event shortens it
+	// hastened is true if an event brought the failed attempt forward: wait is the rest of the back-off
+	// before, whose end stays.
+	hastened bool
+}
+
+// retryOf returns the retry after a failure of a queue. It takes no lock, because the error's methods
+// are user code.
+func (q *Queue[T]) retryOf(err error) retry {
+	r := retry{wait: q.backoffEnd - now(), least: retryAfter(err)}
+	if r.hastened = q.attempt > 1 && r.wait > 0; !r.hastened {
+		r.wait = q.collection.backoff.delay(q.Attempt())
+	}
+	r.wait = max(r.wait, r.least)
+	return r
+}
+
 // maxRetryAfter bounds the Retry-After of a server, as a wrong value must not stop a key for a day.
 const maxRetryAfter = 10 * time.Minute
 
 // retryAfter returns the wait that an API server asked for with an error, and up to a tenth more,
-// lest all keys come back at the same moment. It returns 0 if the server asked for none. It is called
-// without a lock, because the error's methods As and Unwrap are user code.
+// lest all keys come back at the same moment. It returns 0 if the server asked for none.
 func retryAfter(err error) time.Duration {
 	seconds := longestDelay(err)
 	if seconds <= 0 {

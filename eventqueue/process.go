@@ -81,26 +81,22 @@ func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn 
 	}
 }
 
-// handle calls fn. After a failure it reports a [HandlerError], for which describe chooses the back-off that
-// Fail then uses, and gives the queue back. After a success, the end of the loop's body in runBody
-// acknowledges the queue. Reporting and giving back are deferred, in reverse order below, because fn and
-// report may end the goroutine by runtime.Goexit.
+// handle calls fn. After a failure it reports a [HandlerError] and gives the queue back. After a success,
+// the end of the loop's body in runBody acknowledges the queue.
 func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	var err error
-	release := false // decided before the report: its back-off must come true even if ctx ends meanwhile
-	defer func() {
+	defer func() { // fn may have ended the goroutine
 		switch {
 		case err == nil:
 			q.held = q.until != nil
-		case release:
+			return
+		case q.interrupted(ctx, err):
 			q.Release()
-		default:
-			q.Fail(err)
+			return
 		}
-	}()
-	defer func() {
-		release = err != nil && q.interrupted(ctx, err)
-		if err == nil || report == nil || release {
+		retry := q.retryOf(err)               // the report names it, so it comes true even if ctx ends meanwhile
+		defer func() { q.fail(err, retry) }() // report may end the goroutine, too
+		if report == nil {
 			return
 		}
 		into := &err // a panic of report takes the place of the error
@@ -108,7 +104,7 @@ func (q *Queue[T]) handle(ctx context.Context, fn func(context.Context, *Queue[T
 			into = new(error) // but does not make a permanent one retryable
 		}
 		q.try(into, func() error {
-			report(ctx, q.describe(err))
+			report(ctx, q.describe(err, retry))
 			return err
 		})
 	}()
@@ -168,20 +164,12 @@ func (q *Queue[T]) try(err *error, fn func() error) {
 	returned = true
 }
 
-// describe returns a failure for the report. It sets the back-off that Fail will use, so that the report
-// names the true one.
-func (q *Queue[T]) describe(err error) *HandlerError {
+// describe returns a failure for the report.
+func (q *Queue[T]) describe(err error, retry retry) *HandlerError {
 	failure := &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err}
-	if IsPermanent(err) {
-		return failure
+	if !IsPermanent(err) {
+		failure.RetryIn = retry.wait
 	}
-	q.retryIn = q.backoffEnd - now()
-	if q.hastened = failure.Attempt > 1 && q.retryIn > 0; !q.hastened {
-		q.retryIn = q.collection.backoff.delay(failure.Attempt)
-	}
-	q.retryAfter = retryAfter(err)
-	q.retryIn = max(q.retryIn, q.retryAfter)
-	failure.RetryIn = q.retryIn
 	return failure
 }
 

@@ -155,12 +155,6 @@ type Queue[T any] struct {
 	// Process then settles the queue at that end.
 	until <-chan struct{}
 	held  bool
-	// retryIn is the back-off after a failure, if Process reported it; else 0.
-	retryIn time.Duration
-	// hastened is true if retryIn is the rest of an earlier back-off, which may be over since.
-	hastened bool
-	// retryAfter is what a server asked for with the failure that Process reported; else 0.
-	retryAfter time.Duration
 }
 
 // Key returns the key of the object.
@@ -202,19 +196,17 @@ func (q *Queue[T]) Done() { q.collection.settle(q, outcome{how: acknowledged}) }
 //
 // If err is [Permanent], the collection gives the queue up: none of its events comes again. If Each
 // handled the queue, the events after the failed one do come again.
-func (q *Queue[T]) Fail(err error) {
+func (q *Queue[T]) Fail(err error) { q.fail(err, q.retryOf(err)) }
+
+func (q *Queue[T]) fail(err error, retry retry) {
 	how := failed
 	if IsPermanent(err) {
 		how = gaveUp
 	}
-	least := q.retryAfter
-	if q.retryIn == 0 { // nothing was reported
-		least = retryAfter(err)
-	}
 	// The error's methods As, Is and Unwrap are user code, which must not run under a lock.
 	_, panicked := errors.AsType[*PanicError](err)
 	panicked = panicked || errors.Is(err, ErrAbandoned)
-	q.collection.settle(q, outcome{how: how, err: err, panicked: panicked, least: least})
+	q.collection.settle(q, outcome{how: how, err: err, panicked: panicked, retry: retry})
 }
 
 // Release puts the queue back in front of its group, as if it had not been handed out. It does not

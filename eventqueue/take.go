@@ -6,7 +6,6 @@ import (
 	"iter"
 	"runtime"
 	"slices"
-	"time"
 )
 
 // Take waits for a queue and hands it out. Settle it by [Queue.Done], [Queue.Fail] or
@@ -243,8 +242,8 @@ func (c *Collection[T]) wakeAll() {
 type outcome struct {
 	how      way
 	err      error
-	panicked bool          // err comes from a panic or Goexit
-	least    time.Duration // what a server asked for with err; else 0
+	panicked bool  // err comes from a panic or Goexit
+	retry    retry // after failed
 }
 
 type way uint8
@@ -280,14 +279,14 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 	if o.panicked {
 		c.counters.Panics++
 	}
-	// If a Permanent error gives up the queue, nothing of it waits again; but if it ended Each, it gave up
-	// that event alone, and the later ones come again. Each may have completed all events: then nothing
-	// waits again, and even a failure acknowledges the queue.
-	again := o.how == released || o.how == failed || o.how == gaveUp && q.each == gaveUpEvent
-	if rest := q.events[q.acknowledged:]; again && len(rest) > 0 {
+	rest := q.events[q.acknowledged:]
+	if o.how == acknowledged || o.how == gaveUp && q.each != gaveUpEvent { // in Each, it gave up one event only
+		rest = nil
+	}
+	if len(rest) > 0 {
 		c.waitAgainLocked(k, q, rest)
 	} else {
-		o.how = acknowledged
+		o.how = acknowledged // also after a failure, if Each completed all events
 	}
 	k.out = nil // only now: a merge must not make the collection forget the key
 	if o.how == acknowledged || o.how == gaveUp {
@@ -304,7 +303,7 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 	case !k.waits():
 		c.forgetLocked(k)
 	case o.how == failed:
-		c.backOffLocked(k, q, o)
+		c.backOffLocked(k, o)
 	case o.how == released: // in front
 		c.delayed.remove(k)
 		k.unlink()
@@ -325,19 +324,15 @@ func (c *Collection[T]) settleLocked(k *keyState[T], q *Queue[T], o outcome) {
 // backOffLocked makes a key wait after a failure. An event that came during the failed attempt does
 // not shorten the wait: the handler may have caused it. If [AddAfter] delayed the key during the
 // attempt, the key is ready at the earlier of the two times; but if the back-off is fixed, only that counts.
-func (c *Collection[T]) backOffLocked(k *keyState[T], q *Queue[T], o outcome) {
+func (c *Collection[T]) backOffLocked(k *keyState[T], o outcome) {
 	k.failures++
 	k.err = o.err
-	if k.failures == 1 || !q.hastened && k.backoffEnd <= now() {
-		wait := q.retryIn
-		if wait == 0 {
-			wait = max(c.backoff.delay(int(k.failures)), o.least)
-		}
-		k.backoffEnd, k.fixed = now()+wait, false
-	} else { // an event brought the attempt forward, and the end stays
-		k.backoffEnd = max(k.backoffEnd, now()+o.least)
+	if o.retry.hastened {
+		k.backoffEnd = max(k.backoffEnd, now()+o.retry.least)
+	} else {
+		k.backoffEnd, k.fixed = now()+o.retry.wait, false
 	}
-	k.fixed = k.fixed || o.least > 0 // the server does not want a request earlier
+	k.fixed = k.fixed || o.retry.least > 0 // the server does not want a request earlier
 	k.unlink()
 	if k.fixed {
 		c.delayed.remove(k)

@@ -945,15 +945,15 @@ var mutants = []mutant{{
 	tests: []string{"./reflector"},
 }, {
 	name:  "eventqueue: a Retry-After does not set the back-off",
-	file:  "eventqueue/take.go",
-	text:  "max(c.backoff.delay(int(k.failures)), o.least)",
-	with:  "c.backoff.delay(int(k.failures))",
+	file:  "eventqueue/order.go",
+	text:  "r.wait = max(r.wait, r.least)",
+	with:  "_ = r.least",
 	tests: []string{"./eventqueue"},
 }, {
 	name:  "eventqueue: an event shortens the wait that a server asked for",
 	file:  "eventqueue/take.go",
-	text:  "k.fixed = k.fixed || o.least > 0",
-	with:  "_ = o.least",
+	text:  "k.fixed = k.fixed || o.retry.least > 0",
+	with:  "_ = o.retry.least",
 	tests: []string{"./eventqueue"},
 }, {
 	name:  "reflector: a list that the store ended counts as watching",
