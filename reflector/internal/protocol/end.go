@@ -62,10 +62,11 @@ func (p *step) end(err error) {
 		return
 	}
 	if p.phase == streaming {
-		if lasted > bookmarkDeadline {
-			err = NoInitialEventsEnd
-		} else if err == nil {
+		if err == nil {
 			err = StreamEnded
+			if lasted > bookmarkDeadline {
+				err = NoInitialEventsEnd // as of a server that takes it for a plain watch
+			}
 		}
 		breakOff(p, err)
 		return
