@@ -39,8 +39,8 @@ type Informer[T any] struct {
 	named         int                // the number of subscriptions made so far
 	run           *run[T]            // nil unless Run runs
 	stopped       chan struct{}      // closed while Run does not fill the cache; never nil
-	// failed ends when the cache is no longer filled in a call of Run. Its cause is the first failure of
-	// the feed or of the backing. Each of them may call fail without mu: only a Run that starts sets it.
+	// failed ends with the first failure of the feed or of the backing in a Run, which is its cause. Each of
+	// them may call fail without mu: only a Run that starts sets it.
 	failed context.Context
 	fail   context.CancelCauseFunc
 }

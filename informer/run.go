@@ -27,10 +27,10 @@ type run[T any] struct {
 // handlers finish their queued events, for the time of [WithDrainTimeout], and returns when the
 // last call has returned.
 //
-// It returns nil if the reflector ended without an error and no handler had events left. For each
-// handler that had, the error names the subscriber and wraps an [*eventqueue.DrainError], whose
-// cause after the drain timeout is [context.DeadlineExceeded]. The handlers get these events when
-// Run is called again. While another Run has not returned, the error is a [reflector.ErrRunning].
+// It returns nil if neither the reflector nor the store behind the cache failed, and no handler had
+// events left. For each handler that had, the error names the subscriber and wraps an
+// [*eventqueue.DrainError], whose cause after the drain timeout is [context.DeadlineExceeded]. The
+// handlers get these events when Run is called again. While another Run has not returned, the error is a [reflector.ErrRunning].
 func (i *Informer[T]) Run(ctx context.Context) error {
 	r, err := i.start(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	}
 	defer i.stop(r)
 	stopBacking, waitBacking := i.runBacking(r)
-	defer func() { _ = waitBacking() }() // after stopBacking: both are for a feed that panics
+	defer func() { _ = waitBacking() }() // if the feed panics: stopBacking runs first
 	defer stopBacking()
 	err = i.runFeed(r)
 	if i.guard != nil {
@@ -85,9 +85,9 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 var errBackingAbandoned = errors.New("store behind the cache ended by runtime.Goexit")
 
 // runBacking runs the backing, which is the store behind the cache (package persist has one), until
-// stop is called. An error of the backing ends the feed. The feed then returns nil, as it does whenever
-// its context ends, so it is the backing whose failure the callers of WaitForSync get. wait waits for
-// the backing to end and returns its error, in each call.
+// stop is called. If the backing fails while the feed runs, it ends the feed. The feed then returns nil,
+// as it does whenever its context ends, so the callers of WaitForSync get the error of the backing. wait
+// waits for the backing to end and returns its error, in each call.
 func (i *Informer[T]) runBacking(r *run[T]) (stop func(), wait func() error) {
 	if i.backing == nil {
 		return func() {}, func() error { return nil }
@@ -98,7 +98,7 @@ func (i *Informer[T]) runBacking(r *run[T]) (stop func(), wait func() error) {
 	go func() {
 		defer close(ended)
 		defer func() {
-			if err != nil && r.feedCtx.Err() == nil { // else it is no reason that the cache is not filled
+			if err != nil && r.feedCtx.Err() == nil { // it is the reason why the cache is no longer filled
 				i.fail(err)
 				r.stopFeeding()
 			}

@@ -40,9 +40,10 @@
 //     receives them as one commit. A change that arrives alone does not wait for others.
 //   - reflector-R2: A watch that ends is resumed at its last version. If it lasted as long as the
 //     reflector requested, the reflector resumes it at once. If it broke, the reflector probes
-//     first (reflector-R6). If it ended early, bookmarks of the last ten seconds do not count: a
-//     server that ends watches because the definition of the kind changed then refuses the
-//     version, and the list that follows has each object as it is shown now. A stream that
+//     first (reflector-R6). If it ended early, the reflector resumes at a version from before
+//     the bookmarks of the last ten seconds. For a server ends the watches of a kind when its
+//     definition changes, and then shows the objects differently without new versions: it refuses
+//     the older version, and the list that follows has each object as it is shown now. A stream that
 //     client-go cannot read counts as broken; if it breaks three times in a row at one version,
 //     the reflector relists. It also relists after a rejected resource version (410: see the table
 //     in internal/protocol/doc.go), an ERROR event other than 429, a forbidden watch, a rejected
@@ -68,14 +69,10 @@
 //     reflector lists everything anew (ServerBehind) if the server is at an older version than
 //     before. It does the same if that object is not the one that the reflector received last, and
 //     yet its version is not newer. So the reflector detects a server that was restored from a
-//     backup, even if that server has passed the client's version. After a broken watch, the
-//     reflector retries a failed probe twice, with back-off, and then asks for a watch. A server
-//     that accepts it gets one more probe before the watch is used, because the earlier ones may
-//     have failed while the server was away behind a proxy, or started (403). If that one fails, too,
-//     the server cannot list, and for an hour the reflector asks for the watch first. If the server
-//     does not understand the probe (400, 405, 410), the reflector resumes at once, and after mere
-//     silence it does so after any failed probe. While the server is overloaded (429) or unreachable,
-//     it keeps retrying. Restored servers, below, lists the cases that no probe can detect.
+//     backup, even if that server has passed the client's version. If the probe itself fails, the
+//     reflector retries it twice, then lets the server's answer to the watch decide, and probes once
+//     more: the table in internal/protocol/doc.go has each case. Restored servers, below, lists the
+//     cases that no probe can detect.
 //   - reflector-R7: No server makes a reflector wait for ever. The reflector gives up a watch that
 //     is still open after eleven minutes and was silent for the last two (SilentWatch). It waits
 //     two minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It

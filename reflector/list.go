@@ -28,8 +28,6 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	switch {
 	case r.protocol.Probing():
 		return r.askProbe(ctx, a)
-	case a.Next != "" && r.staging.endedBy != nil:
-		return r.failed(ctx, protocol.OpStore, a.Version, r.staging.endedBy)
 	case a.Next == "":
 		r.enter(Listing)
 		r.observing.beginList(r.name)

@@ -64,8 +64,8 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 // declares final.
 //
 // Run may be called again after it returned. It resumes from the store's resource version if the
-// store has one and the server still knows it. Otherwise it lists. The first Run over a filled
-// store does the same.
+// store has one and the server still knows it, and lists otherwise. That also holds for the first
+// Run over a store that was filled before.
 //
 // If such a store lacks a rejected object, only the reflector that filled it knows. Another
 // reflector may repeat some events, so the store may go back to older states for a moment.

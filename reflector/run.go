@@ -164,7 +164,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 func (r *run[T]) wait(ctx context.Context, a protocol.Action) (protocol.Input, error) {
 	r.staging.discard()
 	err := r.wrap(a)
-	r.observing.endList(0, err) // if the protocol aborts it
+	r.observing.endList(0, err) // unless failed has ended it: the protocol itself gives up an endless list
 	if !a.Passing && !r.retry(err) {
 		r.status.set(func(s *State) { s.fail(err) })
 		return protocol.Input{}, err

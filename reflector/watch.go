@@ -23,6 +23,9 @@ const (
 
 // askWatch requests a watch, or a watch-list.
 func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input {
+	if a.Do == protocol.AskWatchList {
+		r.evidence.reset() // before listOptions, which asks again for the shard then
+	}
 	opts := r.listOptions()
 	opts.ResourceVersion = a.Version
 	opts.AllowWatchBookmarks = true
@@ -31,8 +34,6 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	until := time.Now().Add(time.Duration(timeout) * time.Second)
 	wanted := stream.Wants[T]{Shards: r.shards}
 	if a.Do == protocol.AskWatchList {
-		r.evidence.reset()
-		opts.ShardSelector = r.shardSelector()
 		r.observing.beginWatchList(r.name)
 		r.noteConsistent(a)
 		wanted.Holds = r.holds()
@@ -113,8 +114,7 @@ func saysOnlyThatConnectionBroke[T Object](items []stream.Item[T]) bool {
 }
 
 // takePending takes the pending changes up to the first item of another kind, or that item alone.
-// A store without batches of its own receives changes one by one. The objects of one batch that
-// could not be decoded result in one joined error.
+// A store without batches of its own receives changes one by one.
 func (r *run[T]) takePending() protocol.Input {
 	in := protocol.Input{Kind: protocol.Changed}
 	n := 0

@@ -191,7 +191,9 @@ func (v *View[T]) Follow(follower Follower[T]) (stop func()) {
 	defer c.writer.Unlock()
 	r := &registration[T]{follower: follower}
 	follower.Start(c.Snapshot())
-	c.followers, c.unseen = append(c.followers, r), nil // it knows all of them; the earlier followers may hear of a deletion too much
+	// The new follower knows all objects, so none is unseen any more. An earlier follower may therefore get
+	// the deletion of an object that it never got.
+	c.followers, c.unseen = append(c.followers, r), nil
 	return func() {
 		c.writer.Lock()
 		defer c.writer.Unlock()

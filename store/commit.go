@@ -138,7 +138,7 @@ func (m *mutation[T]) appendChanges(all []Change[T]) []Change[T] {
 		deletion.OutOfScope = m.outOfScope
 		// The final state of a recreated object is no state of this object.
 		if m.final != nil {
-			if final := m.final.known(); !held.recreated(final) && !m.outOfScope {
+			if final := m.final.known(); !held.recreated(final) {
 				deletion.Object, deletion.FinalStateKnown = m.final.object, true
 				deletion.Version = final
 			}

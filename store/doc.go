@@ -24,8 +24,8 @@
 //   - [Reader] is the read side. A [View] reads a cache: pass it to code that may only read. A
 //     [Snapshot] is one state, for several reads.
 //   - [Index] finds objects by values that a function derives from them, in order.
-//   - [Batch] makes many writes one [Commit]. Function Begin of package decorate starts a batch of
-//     any Store.
+//   - [Batch] makes many writes one [Commit]. Functions BeginWatch and BeginList of package
+//     decorate start one for any Store.
 //   - [Follower] receives each commit. Event queues, and so informers and controllers, are
 //     followers.
 //   - [Partition] is a part of a cache with a writer of its own. Its [Scope] is a namespace or a

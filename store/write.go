@@ -100,8 +100,8 @@ type txn[T any] struct {
 	// has been received, rejected objects included.
 	resourceVersion string
 	observedVersion string
-	// maxVersion is the version up to which the batch has every change; empty if unknown. A later write moves
-	// no version beyond it, because changes before that write may still come: see Batch.Commit.
+	// maxVersion is the version up to which the batch has every change; empty if unknown. A write with
+	// a newer version moves no version, because changes before it may still come: see Batch.Commit.
 	maxVersion string
 	rejected   rejectedKeys // of a list; the commit moves them to progress
 
@@ -111,7 +111,7 @@ type txn[T any] struct {
 }
 
 // mutation is the change that a commit makes under one key. stage sets the fields of the first group, and
-// changeTrees or loadTrees those of the second:
+// changeTrees or loadTrees those of the second, and into if it was nil:
 //
 //	the mutation                                before                 after
 //	stores an object                            held                   next
@@ -235,7 +235,7 @@ func (c *Cache[T]) identify(in *Partition[T], from *Write[T]) (w identified[T]) 
 	switch {
 	case from.Err != nil:
 		w.err = from.Err
-	case w.action == deleteObject && !from.FinalStateKnown:
+	case w.action == deleteObject && !from.FinalStateKnown: // the key is enough
 	case from.Type < Addition || from.Type > Deletion:
 		w.err = errNoWrite
 	default:
@@ -257,7 +257,7 @@ func (c *Cache[T]) identify(in *Partition[T], from *Write[T]) (w identified[T]) 
 		case err == nil:
 			w.entry = &entry[T]{object: from.Object}
 			w.entry.setVersion(from.Version)
-		case w.action == storeObject || from.Key == (Key{}): // a key is enough to delete
+		case w.action == storeObject || from.Key == (Key{}): // else a deletion with a key, which needs no object
 			w.err = err
 		}
 	}
@@ -507,7 +507,7 @@ const uncommitted = math.MaxUint64
 //
 // If no snapshot has the entry that is held, it stays where it is and swaps its content with next.
 // That saves a search of each tree: held then has the new state, and next has the state before. No
-// reader sees the swap: Get reads the object in the table's slot, and only snapshots read entries. An
+// reader sees the swap: Get reads the object in the table's slot, Has waits for trees, and no snapshot has the entry. An
 // entry that an earlier mutation of this commit stored is never swapped, because the followers still
 // need its state.
 func (c *Cache[T]) changeTrees(mutations []mutation[T]) {

@@ -173,7 +173,7 @@ func (s *Store[T]) contact(scope store.Scope) {
 	delete(s.stale, store.Scope{}) // the reflector now uses partitions
 }
 
-// Resumed says that a reflector has reached the server: see [store.Store].
+// Resumed says that a reflector has reached the server: see [decorate.Resumer].
 func (s *Store[T]) Resumed() { s.contact(store.Scope{}) }
 
 // wrote ends a write: the reflector has reached the server, and the writer may have to wait.

@@ -44,8 +44,8 @@ func batchesOf[T any](s store.Store[T]) store.BatchStore[T] {
 // Resumer is a store that an earlier process may have filled. Its content is stale until a reflector
 // has reached the server.
 type Resumer interface {
-	// Resumed tells the store that the server accepted a watch from the store's resource version. No
-	// list follows.
+	// Resumed tells the store that its content is no longer stale: it has a list, or the server accepted
+	// a watch from its resource version. It may be called often.
 	Resumed()
 }
 
