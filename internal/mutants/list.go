@@ -1430,6 +1430,12 @@ var mutants = []mutant{{
 	with:  "false && uid != app.UID {",
 	tests: []string{"./docs/start/app"},
 }, {
+	name:  "start: an apply may meet another Deployment than the one that was checked",
+	file:  "docs/start/app/main.go",
+	text:  "intent.UID = held.UID",
+	with:  "_ = held.UID",
+	tests: []string{"./docs/start/app"},
+}, {
 	name:  "restguard: a kind that is not served is asked for each ten seconds",
 	file:  "internal/restguard/pace.go",
 	text:  "min(max(now.Sub(p.began)/4, time.Second), LongestPause):",

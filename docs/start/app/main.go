@@ -89,7 +89,11 @@ func run(ctx context.Context, config *rest.Config) error {
 			if found && !metav1.IsControlledBy(held, app) {
 				return reconcile.Result{}, fmt.Errorf("there is a Deployment %s that is not of this App", key)
 			}
-			deployment, err := deployments.Client.Reapply(ctx, held, app.deployment(), asApps)
+			intent := app.deployment()
+			if found {
+				intent.UID = held.UID // else the server could apply it to another one, if the cache is behind
+			}
+			deployment, err := deployments.Client.Reapply(ctx, held, intent, asApps)
 			if err != nil {
 				return reconcile.Result{}, err // the manager logs it and retries with back-off
 			}

@@ -87,6 +87,31 @@ func TestDeploymentOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	})
 }
 
+// Another Deployment takes the name while an apply for the one of the App is on its way.
+func TestDeploymentThatTookTheNameIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, custom)
+		go run(t.Context(), server.Config())
+		app, theirs := newApp("shop", 2), newApp("shop", 3).deployment() // no field will differ, so an apply would not conflict
+		require.NoError(t, server.Create(app))
+		<-time.After(time.Minute)
+		arrives := make(chan struct{})
+		onItsWay := server.Inject(reflectortest.Stall(arrives).On("patch", "deployments").Times(1))
+		require.NoError(t, server.Get(app))
+		app.Spec.Replicas = 3
+		require.NoError(t, server.Update(app))
+		synctest.Wait()
+		require.Equal(t, 1, onItsWay.Hits())
+		theirs.OwnerReferences = nil
+		require.NoError(t, server.Delete(deploymentOf("shop")))
+		require.NoError(t, server.Create(theirs))
+		close(arrives)
+		<-time.After(time.Hour)
+		require.NoError(t, server.Get(theirs))
+		assert.Empty(t, theirs.OwnerReferences)
+	})
+}
+
 func TestDeletedAppOfAnOldListIsNotApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t, custom)

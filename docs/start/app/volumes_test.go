@@ -107,7 +107,11 @@ func runVolumes(ctx context.Context, config *rest.Config, buckets *cloud) error 
 			if found && !metav1.IsControlledBy(held, app) { // an apply would adopt it, so its data would go with the App
 				return reconcile.Result{}, fmt.Errorf("there is a PersistentVolumeClaim %s that is not of this App", key)
 			}
-			claim, err := claims.Client.Reapply(ctx, held, app.claim(), asApps)
+			intent := app.claim()
+			if found {
+				intent.UID = held.UID // not another one of this name, if the cache is behind
+			}
+			claim, err := claims.Client.Reapply(ctx, held, intent, asApps)
 			if err != nil || claim.Status.Phase != corev1.ClaimBound {
 				return reconcile.Result{}, err
 			}
@@ -187,6 +191,27 @@ func TestVolumeOfAnotherOwnerIsLeftAlone(t *testing.T) {
 		assert.Error(t, server.Get(newApp("shop", 1)), "the App is gone")
 		require.NoError(t, server.Get(theirs))
 		assert.Nil(t, theirs.DeletionTimestamp)
+	})
+}
+
+// Another claim takes the name while an apply for the one of the App is on its way.
+func TestVolumeThatTookTheNameIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, _, claim := withBucket(t)
+		arrives := make(chan struct{})
+		onItsWay := server.Inject(reflectortest.Stall(arrives).On("patch", "persistentvolumeclaims").Times(1))
+		claim.Finalizers = nil
+		require.NoError(t, server.Update(claim)) // so the App is reconciled
+		synctest.Wait()
+		require.Equal(t, 1, onItsWay.Hits())
+		theirs := newApp("shop", 1).claim() // no field differs, so an apply would not conflict
+		theirs.OwnerReferences, theirs.Status.Phase = nil, corev1.ClaimBound
+		require.NoError(t, server.Delete(claim))
+		require.NoError(t, server.Create(theirs))
+		close(arrives)
+		<-time.After(time.Hour)
+		require.NoError(t, server.Get(theirs))
+		assert.Empty(t, theirs.OwnerReferences)
 	})
 }
 

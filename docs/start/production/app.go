@@ -84,7 +84,11 @@ func (o *operator) reconcile(ctx context.Context, key store.Key, app *App) (reco
 	held, err := o.held(ctx, key, app)
 	var deployment *appsv1.Deployment
 	if err == nil {
-		deployment, err = o.deployments.Client.Reapply(ctx, held, app.deployment(), asApps)
+		intent := app.deployment()
+		if held != nil {
+			intent.UID = held.UID // else the server could apply it to another one, if the cache is behind
+		}
+		deployment, err = o.deployments.Client.Reapply(ctx, held, intent, asApps)
 	}
 	of := recorder.Reference(app, appKind)
 	if err != nil {

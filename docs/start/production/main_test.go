@@ -162,6 +162,32 @@ func TestDeploymentOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	})
 }
 
+// Another Deployment takes the name while an apply for the one of the App is on its way.
+func TestDeploymentThatTookTheNameIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, app := start(t), newApp()
+		app.Spec.Replicas = 3
+		theirs := app.deployment() // no field will differ, so an apply would not conflict
+		theirs.OwnerReferences = nil
+		inBubble(t, server, func() {
+			waitForDeployment(t, server)
+			arrives := make(chan struct{})
+			onItsWay := server.Inject(reflectortest.Stall(arrives).On("patch", "deployments").Times(1))
+			require.NoError(t, server.Get(app))
+			app.Spec.Replicas = 3
+			require.NoError(t, server.Update(app))
+			synctest.Wait()
+			require.Equal(t, 1, onItsWay.Hits())
+			require.NoError(t, server.Delete(newApp().deployment()))
+			require.NoError(t, server.Create(theirs))
+			close(arrives)
+			<-time.After(time.Hour)
+		})
+		require.NoError(t, server.Get(theirs))
+		assert.Empty(t, theirs.OwnerReferences)
+	})
+}
+
 func TestWriteWithoutAnAnswerIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := start(t)
