@@ -1394,6 +1394,12 @@ var mutants = []mutant{{
 	with:  "\tcase isLast && false:",
 	tests: []string{"./reflector/client"},
 }, {
+	name:  "client: Reapply never ends where each apply makes a version and two caches differ",
+	file:  "reflector/client/write.go",
+	text:  "next.contradicted = last.contradicted + 1",
+	with:  "next.contradicted = min(last.contradicted, 1)",
+	tests: []string{"./reflector/client"},
+}, {
 	name:  "reflectortest: a hook's type drops the fields that it lacks where its own are zero",
 	file:  "reflector/reflectortest/admission.go",
 	text:  "(wasObject || !had)",

@@ -9,7 +9,7 @@ const MaxAnswers = maxAnswers
 
 // Remember adds an answer.
 func Remember[T stream.Object](r *Resource[T], name string, written T) {
-	r.answers.add(digest(name), applied{versionOf(digest(), written), contentOf(written)})
+	r.answers.add(digest(name), applied{version: versionOf(digest(), written), content: contentOf(written)})
 }
 
 // Remembered returns the number of answers.

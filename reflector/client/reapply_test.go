@@ -179,6 +179,25 @@ func TestReapplyEndsIfATransformMeetsAWebhookThatStamps(t *testing.T) {
 		other := cached()
 		other.UID = "other" // as after a restored backup
 		reapply(other, 1, "another object has the version of the answer")
+
+		whole := func() *corev1.ConfigMap {
+			held, err := all.In("ns").Get(t.Context(), "c", metav1.GetOptions{})
+			require.NoError(t, err)
+			return held
+		}
+		reapply(whole(), 0, "the cache has the answer")
+		for range 3 {
+			reapply(cached(), 1, "another cache does not show the answer")
+			reapply(whole(), 0, "this one shows it")
+		}
+		for range 3 {
+			reapply(cached(), 0, "the two would contradict each other without end")
+			reapply(whole(), 0, "so their content no longer counts")
+		}
+		reapply(other, 1, "another object")
+		reapply(whole(), 0, "the cache has the answer")
+		convert("z")
+		reapply(whole(), 1, "since the last request, the content counts again")
 	})
 }
 

@@ -409,7 +409,8 @@ func text(data json.RawMessage) (s string) {
 // process. Where an informer's transform changes what held shows of an answer, it sends one request more,
 // and then remembers what held shows instead. It does not notice that the server now stores a field that it
 // dropped before, if nothing else shows that: an Apply is needed then. All views of a client share what
-// they remember: hashes of the last answers for 8,192 to 16,384 objects, in at most 2 MiB.
+// they remember: hashes of the last answers for 8,192 to 16,384 objects, in at most 2 MiB. So take held from one
+// cache in all calls for an object: if two caches show it differently, each change between them costs a request.
 //
 // Do not change the object that Reapply returns: it may be held, which the cache and all its readers
 // share.
@@ -424,16 +425,19 @@ func (r *Resource[T]) Reapply(ctx context.Context, held, object T, opts metav1.A
 	target := digest(cmp.Or(object.GetNamespace(), r.namespace), object.GetName(), opts.FieldManager, subresources)
 	intent := digest(data, opts)
 	isHeld := !stream.IsNil(held) && held.GetUID() != "" && held.GetResourceVersion() != ""
-	var shown applied
+	var last, shown applied
 	isLast := false // whether held has the version of the last answer
 	if isHeld {
 		shown.version = versionOf(intent, held)
-		last, known := r.answers.get(target)
-		isLast = known && last.version == shown.version
+		last, isLast = r.answers.get(target)
+		isLast = isLast && last.version == shown.version
 		if isLast {
-			shown.content = contentOf(held)
+			shown.content, shown.contradicted = contentOf(held), last.contradicted
 		}
 		if isLast && (last.content == shown.content || last.content == sum{}) {
+			if last.contradicted == maxContradicted {
+				shown.content = sum{}
+			}
 			r.answers.confirm(target, last, shown)
 			return held, nil
 		}
@@ -450,7 +454,9 @@ func (r *Resource[T]) Reapply(ctx context.Context, held, object T, opts metav1.A
 		next.content = contentOf(held) // which a transform may have changed
 	case isLast:
 		// Only the content differed. If a transform made the difference, and a webhook makes a version of each
-		// apply, it would differ from each answer. So the content is what held shows next.
+		// apply, it would differ from each answer. So the content is what held shows next. If that is contradicted
+		// again and again, two caches show the object differently, and the versions alone decide.
+		next.contradicted = last.contradicted + 1
 	default:
 		next.content = contentOf(written)
 	}
@@ -471,7 +477,13 @@ type answers struct {
 type applied struct {
 	version sum // of the intent, the UID and the resource version
 	content sum // zero if the content is not known
+	// contradicted counts the applies, since one for another reason, that were sent only because held had
+	// another content, and that made a new version. At maxContradicted, content stays zero.
+	contradicted uint8
 }
+
+// maxContradicted is 1 for a transform, and some more for conversions that change.
+const maxContradicted = 3
 
 type sum [16]byte
 
