@@ -36,32 +36,33 @@ func (c *calls) of(subscriber string) *named {
 	c.mu.RLock()
 	n := c.known[subscriber]
 	c.mu.RUnlock()
-	if n != nil {
+	if n == nil {
+		n = c.add(subscriber, time.Time{})
+	}
+	return n
+}
+
+// begin notes that a subscription begins.
+func (c *calls) begin(subscriber string) { c.add(subscriber, time.Now()) }
+
+// add adds a subscriber. Without a time, it keeps one that another goroutine has added meanwhile.
+func (c *calls) add(subscriber string, since time.Time) *named {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.known[subscriber]; n != nil && since.IsZero() {
 		return n
 	}
+	if c.known == nil || len(c.known) >= maxNamed {
+		c.known = map[string]*named{}
+	}
 	attributes := trace.WithAttributes(attribute.String("kubereflector.informer", c.informer), attribute.String("kubereflector.subscriber", subscriber))
-	n = &named{
+	n := &named{
+		since:      since,
 		handle:     "handle " + c.informer + "/" + subscriber,
 		queue:      "queue " + c.informer + "/" + subscriber,
 		attributes: attributes,
 		options:    slices.Clip([]trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), attributes}),
 	}
-	c.keep(subscriber, n)
-	return n
-}
-
-// begin notes that a subscription begins.
-func (c *calls) begin(subscriber string) {
-	begun := *c.of(subscriber)
-	begun.since = time.Now()
-	c.keep(subscriber, &begun)
-}
-
-func (c *calls) keep(subscriber string, n *named) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= maxNamed {
-		c.known = map[string]*named{}
-	}
 	c.known[subscriber] = n
+	return n
 }

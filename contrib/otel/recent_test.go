@@ -2,10 +2,12 @@ package otel
 
 import (
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace/noop"
 )
@@ -63,4 +65,16 @@ func TestNamesOfObjectsAreTextsThatCanBeSent(t *testing.T) {
 		attribute.String("k8s.namespace.name", "n\uFFFD"),
 		attribute.String("k8s.cluster.name", "c\uFFFD"),
 	}, keyAttributes(store.Key{Cluster: "c\xff", Namespace: "n\xff", Name: "a\xff"}))
+}
+
+// A handler that meets the begin of another subscription of its name must not undo it.
+func TestTheTimeOfASubscriptionStays(t *testing.T) {
+	for range 2000 {
+		var c calls
+		var both sync.WaitGroup
+		both.Go(func() { c.of("handler") })
+		both.Go(func() { c.begin("handler") })
+		both.Wait()
+		require.False(t, c.of("handler").since.IsZero())
+	}
 }
