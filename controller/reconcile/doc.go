@@ -86,7 +86,7 @@
 //     shown yet whether the kind has namespaces, the reconciler first asks discovery, also without
 //     selectors, if the client is a generated one or a client.Resource. If that is forbidden, or
 //     discovery does not list the kind, the key stays as it is; after another failure the key is
-//     retried. The worker that has the key waits at most ten seconds for each of
+//     retried. The worker that has the key waits at most ten seconds (if the RESTMapper takes a context) for each of
 //     the two answers. If other objects trigger keys that the selector leaves out, each of their events
 //     costs a GET: drop them by a predicate.
 //

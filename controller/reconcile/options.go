@@ -100,7 +100,8 @@ func WithTimeout(d time.Duration) Option {
 //
 // The key waits longer, up to an hour, while a cache is behind: its version is below that of the
 // write; it has had no list yet; or it still shows a deleted object, and the reconciler, which then
-// asks the server, finds that the cache has not caught up, or gets no answer. A call on that cache
+// asks the server, finds that the cache has not caught up, or gets no answer. (It cannot ask for a cache that
+// no reflector of this library fills, and takes that one for current.) A call on a cache that is behind
 // might repeat the write: with generateName, that makes a second object, and a function that deletes
 // what is too much deletes one more. The logger says why the key waits, after the timeout and then
 // after twice the time.

@@ -34,6 +34,8 @@ type run struct {
 	// stopping ends with the context of Run.
 	stopping context.Context
 
+	blind sync.Once // logs that the run does not wait for a write
+
 	scope atomic.Int32 // of the primary objects, as the last one of them showed it; see inScope
 
 	// mu protects the fields below it. It is held briefly, and never while a function of the user runs. It

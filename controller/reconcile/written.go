@@ -296,27 +296,27 @@ func (r *run) unseen(key store.Key, writes []written) []wait {
 	if r.visibility <= 0 {
 		return nil
 	}
-	var all []wait
+	var unseen []wait
 	for _, w := range writes {
 		for _, source := range r.sources {
-			if wait := source.visible(key, w); wait != nil {
-				all = append(all, wait)
+			wait := source.visible(key, w)
+			if wait == nil {
+				continue
 			}
-		}
-	}
-	return stillUnseen(all)
-}
-
-// stillUnseen returns the waits that are not over.
-func stillUnseen(all []wait) []wait {
-	var unseen []wait
-	for _, wait := range all {
-		if errors.Is(wait.look(), context.Canceled) {
-			unseen = append(unseen, wait)
+			switch err := wait.look(); {
+			case errors.Is(err, context.Canceled):
+				unseen = append(unseen, wait)
+			case err != nil && !errors.Is(err, store.ErrOutOfScope):
+				r.blind.Do(func() {
+					r.logger.Warn(cannotWait, zap.String("reconciler", r.name), zap.Stringer("key", key), zap.Error(err))
+				})
+			}
 		}
 	}
 	return unseen
 }
+
+const cannotWait = "cannot tell whether a cache shows what a call wrote, so the next call does not wait for it; this is logged once"
 
 // holdLocked holds a key until some waits are over. If repeat is true, a key whose waits time out is
 // reconciled again: its write may be lost.

@@ -84,6 +84,33 @@ func TestKeyWaitsUntilTheCacheShowsWhatWasWrittenForIt(t *testing.T) {
 	})
 }
 
+// Some servers have versions that are no numbers, so nothing tells whether a cache is behind.
+func TestWriteThatCannotBeWaitedForIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		var got list
+		core, logs := observer.New(zap.WarnLevel)
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
+			got.add(key.Name)
+			s := secret("s", key.Name)
+			s.UID, s.ResourceVersion = "1", "four"
+			RecordWrite(ctx, s)
+			return Result{}, nil
+		}, w.ofSecrets, WithLogger(zap.New(core))))
+		synctest.Wait()
+		w.touch("a", "1")
+		synctest.Wait()
+		assert.Equal(t, []string{"a", "a"}, got.take(), "the key does not wait")
+		require.NoError(t, stop())
+		all := logs.FilterMessage(cannotWait).All()
+		if assert.Len(t, all, 1) {
+			assert.Contains(t, all[0].ContextMap()["error"], `"four"`)
+		}
+		assert.Equal(t, 1, logs.Len())
+	})
+}
+
 func TestKeyThatDoesNotWantToWaitDoesNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -213,6 +213,7 @@ func (s resourceSource[T]) LearnScope(ctx context.Context) error {
 
 // askScope asks discovery for the scope. Keys whose scope is known need no answer, so it stands if none comes within
 // a second, and only the server's list can contradict it: other kinds may use the finder's mapper, which would be reset.
+// If the list does contradict it, the finder has the time of ctx, or a slow mapper would never find the new scope.
 func (s resourceSource[T]) askScope(ctx context.Context) (stream.Scope, error) {
 	known, resource, last := s.scope(), s.resource, found{}
 	if s.finder != nil {
