@@ -30,7 +30,7 @@
 //   - reconcile-R1: One worker at a time reconciles a key. If the key gets an event during a call,
 //     it is reconciled once more.
 //   - reconcile-R2: The reconciler makes no call before all informers are synced: a cache that was
-//     restored may be outdated until then. It then reconciles the key of every object in the
+//     restored may be outdated until then. Scopes that are added later are not waited for. It then reconciles the key of every object in the
 //     primary cache, and every key that [Watch] maps to. It misses no change after that: after a
 //     change by another writer, a call begins, unless a predicate rejects the change.
 //     [IgnoreOwnWrites] leaves out own writes only. One call may cover many changes.

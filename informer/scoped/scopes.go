@@ -49,7 +49,9 @@ func (s *Scopes[T]) Informer() *informer.Informer[T] { return s.informer }
 // objects of that shard.
 //
 // While the informer runs, the new reflector begins at once. Subscribers get the objects as initial
-// additions. opts apply to this reflector, after the options that [informer.WithReflector] gave for
+// additions. A reconciler does not wait for such a scope. So add it to the informers of secondary objects
+// first, and to the one of primary objects after their [informer.Informer.WaitForSync]: a call that sees no
+// secondary objects yet may make them again. opts apply to this reflector, after the options that [informer.WithReflector] gave for
 // all of them. Its name combines informer and scope.
 func Add[T reflector.Object, L any](s *Scopes[T], scope store.Scope, client reflector.Client[T, L], opts ...reflector.Option) error {
 	own := append(slices.Clone(s.target.Reflector), reflector.WithName(fmt.Sprintf("%s, %v", s.target.Name, scope)))
