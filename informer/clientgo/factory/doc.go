@@ -37,8 +37,8 @@
 //
 // The generated informers of client-go have no public access to their parts, nor has a clientset to its
 // content types and its handler of warnings, so this package reads unexported fields of them. In a version of client-go that
-// has other fields, client-go's informers run, and a line of klog says so; without the handler of
-// warnings, the generated methods decode. Versions 0.36 and 0.37 are tested, and a pre-release of 0.38.
+// has other fields, client-go's informers run, or the generated methods decode, and a line of klog says so.
+// Versions 0.36 and 0.37 are tested, and a pre-release of 0.38.
 //
 // # Concurrency
 //

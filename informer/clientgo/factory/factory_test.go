@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -334,6 +335,34 @@ func TestInformerThatTheCallerMakesIsUsedAsItIs(t *testing.T) {
 	}
 }
 
+// A generated constructor makes an informer of client-go. A factory of its own makes the same one of ours.
+func TestFilteredFactoryStandsForAGeneratedConstructor(t *testing.T) {
+	for name, of := range clientsets {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, clientset := start(t, named("shop", "a"), named("shop", "b"), named("stock", "a"))
+				f := NewSharedInformerFactory(of(clientset), 0)
+				onlyA := func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=a" }
+				i := f.InformerFor(&corev1.ConfigMap{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+					// In place of coreinformers.NewFilteredConfigMapInformer(client, "shop", resync, indexers, onlyA).
+					return NewFilteredSharedInformerFactory(client, resync, "shop", onlyA).Core().V1().ConfigMaps().Informer()
+				})
+				byLabel := func(object any) ([]string, error) { return []string{object.(*corev1.ConfigMap).Labels["name"]}, nil }
+				require.NoError(t, i.AddIndexers(cache.Indexers{"label": byLabel}))
+				require.NotNil(t, i.GetIndexer().GetIndexers()[cache.NamespaceIndex])
+				run(t, f)
+
+				keys, err := f.Core().V1().ConfigMaps().Informer().GetIndexer().IndexKeys("label", "a")
+				require.NoError(t, err)
+				assert.Equal(t, []string{"shop/a"}, keys)
+				assert.Equal(t, []string{"shop/a"}, i.GetIndexer().ListKeys())
+				_, err = i.AddEventHandler(nil)
+				assert.ErrorIs(t, err, clientgo.ErrNoHandler, "it is ours")
+			})
+		})
+	}
+}
+
 // warnings are the texts of a warning handler.
 type warnings chan string
 
@@ -415,6 +444,23 @@ func TestFallBackToClientGosInformerIsLogged(t *testing.T) {
 	require.Len(t, lines, 1, "only about the Secrets")
 	assert.Contains(t, lines[0], "client-go's informer is used")
 	assert.Contains(t, lines[0], `"type"="*v1.Secret"`)
+}
+
+func TestFieldsOfAClientsetThatMovedAreNotTaken(t *testing.T) {
+	client := reflect.ValueOf(&rest.RESTClient{}).Elem()
+	request := reflect.ValueOf(&rest.Request{}).Elem()
+	moved := reflect.ValueOf(&struct{}{}).Elem()
+	for name, test := range map[string]struct {
+		client, request reflect.Value
+		ok              bool
+	}{
+		"as they are":          {client, request, true},
+		"of the REST client":   {moved, request, false},
+		"of the REST requests": {client, moved, false},
+	} {
+		_, ok := (&wire{config: &rest.Config{}}).takeFrom(test.client, test.request)
+		assert.Equal(t, test.ok, ok, name)
+	}
 }
 
 // The informers of groups that are newer than client-go 0.36 are reached by their resource.

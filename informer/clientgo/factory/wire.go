@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // wire makes informers that decode the responses of the server, with the HTTP client of a clientset.
@@ -43,8 +44,10 @@ func newWire(clientset kubernetes.Interface, o options) *wire {
 	host := *core.Get().URL()
 	host.Path, host.RawQuery = strings.TrimSuffix(strings.TrimSuffix(host.Path, "/"), "/api/v1"), ""
 	w := &wire{config: &rest.Config{Host: host.String(), RateLimiter: core.GetRateLimiter()}, namespace: o.namespace}
-	if !read(reflect.ValueOf(core).Elem(), "warningHandler", &w.config.WarningHandlerWithContext) {
-		return nil // the clientset may have a handler that the informers could not call
+	headers, ok := w.takeFrom(reflect.ValueOf(core).Elem(), reflect.ValueOf(core.Get().UseProtobufAsDefault()).Elem())
+	if !ok {
+		klog.Background().Info("the clientset decodes: this library does not know its fields in this version of client-go")
+		return nil
 	}
 	requests := core.Client
 	if o.tweak != nil {
@@ -52,12 +55,17 @@ func newWire(clientset kubernetes.Interface, o options) *wire {
 	}
 	w.options = []client.ResourceOption{client.WithHTTPClient(requests)}
 	// The generated methods ask for protobuf unless the config of the clientset says otherwise.
-	var headers http.Header
-	read(reflect.ValueOf(core.Get().UseProtobufAsDefault()).Elem(), "headers", &headers)
 	if accept := headers.Get("Accept"); accept != "" && !strings.Contains(accept, runtime.ContentTypeProtobuf) {
 		w.options = append(w.options, client.WithoutProtobuf())
 	}
 	return w
+}
+
+// takeFrom copies what only unexported fields of the REST client and of its requests have. Without them, the
+// informers could neither call the clientset's handler of warnings nor ask for its content types.
+func (w *wire) takeFrom(client, request reflect.Value) (headers http.Header, ok bool) {
+	ok = read(client, "warningHandler", &w.config.WarningHandlerWithContext) && read(request, "headers", &headers)
+	return headers, ok
 }
 
 // informer returns an informer in place of a generated one, or nil if that is not possible.
