@@ -18,6 +18,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -199,6 +200,21 @@ func ExampleNewSharedIndexInformer() {
 		go pods.RunWithContext(ctx)
 		cache.WaitForCacheSync(ctx.Done(), pods.HasSynced)
 		fmt.Println(pods.GetStore().ListKeys())
+		return nil
+	})
+	// Output: [default/web]
+}
+
+// A program keeps its own store, such as one of metrics.
+func ExampleIntoStore() {
+	onOnePod(func(ctx context.Context, clientset kubernetes.Interface) error {
+		metrics := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		report := reflector.WithErrorHandler(func(_ context.Context, err error) { log.Print(err) })
+		pods := reflector.New(clientset.CoreV1().Pods(""), clientgo.IntoStore[*corev1.Pod](metrics), report)
+		ended := make(chan error, 1)
+		go func() { ended <- pods.Run(ctx) }()
+		<-pods.Synced()
+		fmt.Println(metrics.ListKeys())
 		return nil
 	})
 	// Output: [default/web]

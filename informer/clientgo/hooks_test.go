@@ -11,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -19,7 +20,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/features"
+	featuretesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -178,6 +182,56 @@ func TestFailedWatchListIsOnlyLogged(t *testing.T) {
 		require.Len(t, log.read(), 1, "the line goes to the logger of the context")
 		assert.Contains(t, log.read()[0], "watch-list: configmaps is forbidden")
 	})
+}
+
+// TestWatchErrorHandlerHearsOfWatchesThatBreak has what programs may notice that count the calls, for example
+// for an alert.
+func TestWatchErrorHandlerHearsOfWatchesThatBreak(t *testing.T) {
+	featuretesting.SetFeatureDuringTest(t, features.WatchListClient, false)
+	busy := metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests} // without a time, for which a clientset would wait
+	informers := map[string]func(t *testing.T, server *reflectortest.Server) cache.SharedIndexInformer{
+		"client-go's": func(t *testing.T, server *reflectortest.Server) cache.SharedIndexInformer {
+			return cache.NewSharedIndexInformer(listWatch(clientset(t, server)), &configMap{}, 0, nil)
+		},
+		"ours, client-go decodes": func(t *testing.T, server *reflectortest.Server) cache.SharedIndexInformer {
+			return NewSharedIndexInformer(listWatch(clientset(t, server)), &configMap{}, 0, nil)
+		},
+		"ours": func(t *testing.T, server *reflectortest.Server) cache.SharedIndexInformer {
+			resource, err := client.ForType[Object](server.Config(), corev1.SchemeGroupVersion.WithResource("configmaps"), &configMap{})
+			require.NoError(t, err)
+			return FromClient(resource, cache.SharedIndexInformerOptions{})
+		},
+	}
+	for name, test := range map[string]struct {
+		fault reflectortest.Fault
+		calls map[string]int
+	}{
+		"a list fails":            {reflectortest.Answer(500).On("list", "configmaps"), map[string]int{"client-go's": 1, "ours, client-go decodes": 1, "ours": 1}},
+		"a watch is forbidden":    {reflectortest.Answer(403).On("watch", "configmaps"), map[string]int{"client-go's": 1, "ours, client-go decodes": 1, "ours": 1}},
+		"a watch is one too many": {reflectortest.AnswerStatus(busy).On("watch", "configmaps"), map[string]int{"ours, client-go decodes": 1, "ours": 1}},
+		"a watch finds no server": {reflectortest.Refuse().On("watch", "configmaps"), map[string]int{"ours, client-go decodes": 1, "ours": 1}},
+		"a watch cannot be read":  {reflectortest.CorruptFrame(1).On("watch", "configmaps"), map[string]int{"ours, client-go decodes": 1, "ours": 1}},
+		"a connection breaks":     {reflectortest.ResetAfterEvents(1).On("watch", "configmaps"), map[string]int{"ours": 1}}, // client-go's clients hide it
+	} {
+		for of, make := range informers {
+			t.Run(name+"/"+of, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := reflectortest.Start(t)
+					met := server.Inject(test.fault.Times(1))
+					s := make(t, server)
+					var told []error
+					require.NoError(t, s.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { told = append(told, err) }))
+					run(t, s)
+					<-s.HasSyncedChecker().Done()
+					create(t, server, named("a"))
+					<-time.After(time.Minute)
+					assert.Equal(t, 1, met.Hits())
+					assert.Equal(t, []string{"default/a"}, s.GetStore().ListKeys())
+					assert.Len(t, told, test.calls[of])
+				})
+			})
+		}
+	}
 }
 
 // TestWatchErrorHandlerDoesNotHearOfAnExpiredWatch keeps tests that fail at any call of the handler: client-go's lists again without one.
