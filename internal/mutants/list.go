@@ -890,10 +890,16 @@ var mutants = []mutant{{
 	with:  "!p.losesVersions():",
 	tests: []string{"./reflector", "./reflector/internal/protocol"},
 }, {
-	name:  "protocol: lists without a version before a complete watch-list count",
+	name:  "protocol: lists without a version before a watch-list count",
 	file:  "reflector/internal/protocol/state.go",
-	text:  "p.listed, p.heard, p.lostVersions = p.now, p.now, loss{}",
-	with:  "p.listed, p.heard = p.now, p.now",
+	text:  "p.beginsAt(in.Version)",
+	with:  "p.listing.first = in.Version",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "protocol: a list with a version counts only once the store has it",
+	file:  "reflector/internal/protocol/list.go",
+	text:  "if version != \"\" {\n\t\tp.lostVersions",
+	with:  "if version != \"\" && p.phase != paging {\n\t\tp.lostVersions",
 	tests: []string{"./reflector/internal/protocol"},
 }, {
 	name:  "protocol: a probe without a version shows that the server was not restored",

@@ -85,7 +85,7 @@ func (p *step) keep(in Input) {
 	if p.listing.pages == 0 {
 		// Later pages may be newer, if the server could not keep the first state that long. The
 		// watch then repeats changes that those pages already contain.
-		p.listing.first = in.Version
+		p.beginsAt(in.Version)
 	}
 	p.listing.pages++
 	if in.Next == "" {
@@ -97,6 +97,15 @@ func (p *step) keep(in Input) {
 	p.listing.next = in.Next
 	p.listing.paged = p.listing.paged || p.listing.version == "0"
 	p.do(Action{Do: AskPage, Next: in.Next, Limit: p.listing.limit})
+}
+
+// beginsAt records the version of a list. That the server has versions does not depend on whether the list
+// becomes complete, or on whether the store takes it.
+func (p *step) beginsAt(version string) {
+	p.listing.first = version
+	if version != "" {
+		p.lostVersions = loss{}
+	}
 }
 
 // compare reports a complete list that is older than the store, before the store takes it: nobody

@@ -38,7 +38,7 @@ type State struct {
 	// versionless is true if the last list had no resource version: see poll.go. position is then
 	// empty.
 	versionless bool
-	// lostVersions are the lists without a version since the last list that the store has.
+	// lostVersions are the lists without a version since the last one with a version.
 	lostVersions loss
 	// pollAt is the time of the next list while versionless.
 	pollAt time.Time
@@ -387,7 +387,7 @@ func (p *step) event(in Input) {
 		p.do(Action{Do: Report, Err: NoResourceVersion, Op: OpWatchList})
 		p.restWatchLists(NoResourceVersion)
 	default:
-		p.listing.first = in.Version
+		p.beginsAt(in.Version)
 		p.compare(OpWatchList)
 		p.phase = replaced
 		p.do(Action{Do: Replace, Version: in.Version})
@@ -426,7 +426,7 @@ func (p *step) listStored(err error) {
 	p.position, p.mustList, p.unavailable, p.lost = p.listing.first, false, false, false
 	p.settle()
 	p.suspect, p.failedProbes, p.lastProbe, p.unlistable = false, 0, false, time.Time{}
-	p.listed, p.heard, p.lostVersions = p.now, p.now, loss{}
+	p.listed, p.heard = p.now, p.now
 	p.versionless = p.position == ""
 	if p.versionless {
 		p.poll()
