@@ -41,6 +41,7 @@ func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(co
 
 // process calls fn in its workers until ctx ends or the collection is closed.
 func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
+	held := holding[T]{queues: map[<-chan struct{}][]*Queue[T]{}}
 	var running sync.WaitGroup
 	defer running.Wait() // also after Goexit
 	var work func()
@@ -59,14 +60,16 @@ func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn 
 		}()
 		for q := range c.deliverAll(ctx, in) {
 			q.handle(ctx, fn, report)
-			if q.held {
+			if q.held && held.add(q) {
 				running.Go(func() {
 					select {
 					case <-q.until:
 					case <-ctx.Done():
 					case <-c.closed:
 					}
-					q.Release()
+					for _, q := range held.take(q.until) {
+						q.Release()
+					}
 				})
 			}
 		}
@@ -79,6 +82,30 @@ func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn 
 	for range max(workers, 1) {
 		running.Go(work)
 	}
+}
+
+// holding has the queues that are held, by what they wait for: all keys of a reconciler may wait for one channel,
+// and then share one goroutine.
+type holding[T any] struct {
+	mu     sync.Mutex
+	queues map[<-chan struct{}][]*Queue[T] // guarded by mu
+}
+
+// add reports whether the queue is the first one that waits for its channel.
+func (h *holding[T]) add(q *Queue[T]) (first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.queues[q.until]
+	h.queues[q.until] = append(all, q)
+	return len(all) == 0
+}
+
+func (h *holding[T]) take(until <-chan struct{}) []*Queue[T] {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.queues[until]
+	delete(h.queues, until)
+	return all
 }
 
 // handle calls fn. After a failure it reports a [HandlerError] and gives the queue back. After a success,

@@ -7,7 +7,9 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -368,6 +370,33 @@ func TestHeldKeyComesAgainWhenItsHoldEnds(t *testing.T) {
 		assert.Equal(t, "aaba", got)
 		assert.Equal(t, []int{1, 2, 2}, attempts, "a hold is neither a failure nor a success")
 		assert.Zero(t, c.Len())
+	})
+}
+
+func TestKeysThatWaitForOneChannelShareAGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeys()
+		defer c.Close()
+		until, calls := make(chan struct{}), 0
+		stop := processKeys(t, c, func(q *Queue[store.Key]) error {
+			calls++
+			if !isClosed(until) {
+				q.Hold(until)
+			}
+			return nil
+		}, nil)
+		defer stop()
+		before := runtime.NumGoroutine()
+		for n := range 1000 {
+			Add(c, store.Key{Name: strconv.Itoa(n)})
+		}
+		synctest.Wait()
+		assert.Equal(t, 1000, calls)
+		assert.Equal(t, 1000, c.Stats().InFlight)
+		assert.Less(t, runtime.NumGoroutine()-before, 100)
+		close(until)
+		require.NoError(t, c.Drain(t.Context()))
+		assert.Equal(t, 2000, calls)
 	})
 }
 
