@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/ours"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -199,7 +200,15 @@ func (s *Subscription[T]) lagging() string {
 // makes the informer ready again. An informer of package fleet is not ready as soon as its kind is no
 // longer served.
 func (i *Informer[T]) Ready() error {
-	if e := i.unsynced(nil); len(e.Unsynced) > 0 || len(e.Lagging) > 0 || !lifecycle.IsClosed(i.feed.Synced()) {
+	if e := i.unsynced(nil); len(e.Lagging) > 0 {
+		return e
+	}
+	return i.CacheReady(ours.Only{})
+}
+
+// CacheReady is Ready for those who only read the cache: it does not ask for subscribers.
+func (i *Informer[T]) CacheReady(ours.Only) error {
+	if e := i.unsynced(nil); len(e.Unsynced) > 0 || !lifecycle.IsClosed(i.feed.Synced()) {
 		return e
 	}
 	var errs []error

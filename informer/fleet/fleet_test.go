@@ -298,6 +298,78 @@ func TestReadsByKind(t *testing.T) {
 	})
 }
 
+func TestReadsDoNotWaitForHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		_, wanted := w.want(widget)
+		release := make(chan struct{})
+		wanted.Handle(informer.HandlerFunc[*object](func(context.Context, eventqueue.Event[*object]) error { <-release; return nil }))
+		defer close(release)
+		<-time.After(settle)
+		require.Error(t, wanted.Ready())
+		_, found, err := Get[*object](w.fleet, widget, store.Key{Namespace: "a", Name: "web"})
+		require.NoError(t, err)
+		assert.True(t, found)
+		all, err := List[*object](w.fleet, widget, "")
+		require.NoError(t, err)
+		assert.Len(t, all, 1)
+	})
+}
+
+func TestReadsPreferAnInformerThatWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1", "v1beta1")
+		w.create("web")
+		w.want(betaWidget)
+		w.want(widget)
+		<-time.After(settle)
+		read := func(kind schema.GroupVersionKind) (version string, err error) {
+			got, found, err := Get[*object](w.fleet, kind, store.Key{Namespace: "a", Name: "web"})
+			require.True(t, found)
+			return got.GetAPIVersion(), err
+		}
+		for range 20 {
+			version, err := read(someWidget)
+			require.NoError(t, err)
+			require.Equal(t, "example.com/v1", version, "the newer one")
+		}
+		w.serve("v1", false)
+		<-time.After(settle)
+		for range 20 {
+			version, err := read(someWidget)
+			require.NoError(t, err)
+			require.Equal(t, "example.com/v1beta1", version)
+			_, err = read(widget)
+			require.ErrorIs(t, err, reflector.ErrNotServed)
+		}
+	})
+}
+
+func TestReadsPreferANamespaceThatWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		owner := w.fleet.NewOwner(t.Context(), "a")
+		_, err := Want[*object](owner, widget, Selection{Namespace: "a"})
+		require.NoError(t, err)
+		require.NoError(t, owner.WaitForSync(t.Context()))
+		for _, verb := range []string{"list", "watch"} {
+			w.server.Inject(reflectortest.Answer(403).On(verb, "widgets"))
+		}
+		w.want(widget)
+		<-time.After(settle)
+		_, found, err := Get[*object](w.fleet, widget, store.Key{Namespace: "a", Name: "web"})
+		require.NoError(t, err)
+		assert.True(t, found)
+		_, err = List[*object](w.fleet, widget, "")
+		assert.ErrorContains(t, err, "forbidden")
+	})
+}
+
 func TestSelectorThatSelectsNothingIsNotShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -1,5 +1,5 @@
 // Package ours holds the argument of what only packages of this repository call: see
-// store.Cache.WriteUnannounced and reconcile.OnUncalled.
+// store.Cache.WriteUnannounced, informer.Informer.CacheReady and reconcile.OnUncalled.
 package ours
 
 // Only is for code of this repository. Without the field, struct{}{} would be assignable to it.
