@@ -241,7 +241,7 @@ func (m *Manager) idleInformers() error {
 		}
 		for _, watched := range reconciler.Informers() {
 			i, ok := watched.(endsLast)
-			if ok && lifecycle.IsClosed(i.Stopped()) && !m.has(watched) { // a led member may start later
+			if ok && lifecycle.IsClosed(i.Stopped()) && !m.mayRun(watched, false) {
 				name, _ := nameOf(watched)
 				err := fmt.Errorf("informer %q %w and is no member: add it with Manager.Add, or call its Run", name, errNotRunning)
 				errs = append(errs, &RunnableError{Name: p.name, Err: err})

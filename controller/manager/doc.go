@@ -32,8 +32,8 @@
 //     processes keep their caches filled, and are ready. A process becomes a candidate only after
 //     its caches are synced. A process that takes over does not read its caches again.
 //   - manager-N3: When ctx ends, led members finish first, then the other members, while the
-//     informers still run. Then the informers end, also those of a manager that is a member, and
-//     then the server. A led informer ends after the other led members. The order is the same when a member fails.
+//     informers still run. Then the informers and fleets end, also those of a manager that is a member, and
+//     then the server. A led one ends after the other led members. The order is the same when a member fails.
 //   - manager-N4: Run returns after all members have ended. Its error holds the error of each
 //     member, with the member's name. If the manager stopped a member, its remaining keys and
 //     Events are logged at Warn and are not an error, so a program that got a signal ends with nil.
@@ -50,8 +50,9 @@
 //     reconciler's name and the key. If an event fails in a mapping or a predicate, the key is the
 //     key of the event's object.
 //   - manager-N9: Run fails, and names the informer, if a reconciler that was added before watches
-//     an informer that is not a member and does not run. A reconciler logs a warning if an informer
-//     does not run 10 seconds after the reconciler's start.
+//     an informer that is not a member and does not run, unless there is a led member that may run it,
+//     such as a fleet. A reconciler logs a warning if an informer does not run 10 seconds after the
+//     reconciler's start.
 //   - manager-N10: Run fails before it starts a member if two members have the same name. A member
 //     that is added later with a taken name does not start, and makes /readyz fail. The others
 //     continue.

@@ -91,7 +91,7 @@ func New(config *rest.Config, opts ...Option) *Manager {
 	if m.klog {
 		RouteKlog(m.logger)
 	}
-	if m.lock != nil {
+	if m.elected {
 		elect := append([]leader.Option{leader.WithLogger(m.logger)}, m.elect...)
 		m.elector = leader.New(m.lock, led{m}, elect...)
 	}
@@ -165,13 +165,29 @@ func (m *Manager) clashes() error {
 	return errors.Join(errs...)
 }
 
-// has reports whether a member is in the manager or in a manager within it.
-func (m *Manager) has(member informer.Runnable) bool {
-	_, members := m.list()
-	return slices.ContainsFunc(members, func(other informer.Runnable) bool {
-		nested, ok := other.(nesting)
-		return other == member || ok && nested.has(member)
-	})
+// mayRun reports whether an informer that does not run may do so later: it is a member of this manager or of
+// one within it, or there is a led member that may run it, such as a fleet. All members count as led if the
+// manager itself is.
+func (m *Manager) mayRun(watched informer.Runnable, led bool) bool {
+	memberships, members := m.list()
+	for n, member := range members {
+		later := led || memberships[n].runs == leaderOnly
+		if member == watched {
+			return true
+		}
+		switch member := member.(type) {
+		case nesting:
+			if member.mayRun(watched, later) {
+				return true
+			}
+		case interface{ Synced() <-chan struct{} }: // an informer or a reconciler, which run no other informer
+		default:
+			if later {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // list returns the current members, in the order in which they were added.
@@ -419,9 +435,11 @@ func (m *Manager) errors(r *run) []error {
 }
 
 // nesting is a *Manager, or a type that embeds one and may have a Run of its own.
-type nesting interface{ has(informer.Runnable) bool }
+type nesting interface {
+	mayRun(watched informer.Runnable, led bool) bool
+}
 
-// endsLast is an informer. Informers end last, since other members work with their caches.
+// endsLast is an informer or a fleet of them. They end last, since other members work with their caches.
 type endsLast interface{ Stopped() <-chan struct{} }
 
 func (m *Manager) startLocked(r *run, p *Membership) {

@@ -238,6 +238,18 @@ func TestElectionOfNoUseIsReportedBeforeAnythingRuns(t *testing.T) {
 	})
 }
 
+// Otherwise every process would lead.
+func TestNilLockIsReportedBeforeAnythingRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(nil, WithElection(nil))
+		var notes journal
+		m.AddLeaderElected(&member{notes: &notes, name: "painter"})
+		assert.ErrorIs(t, m.Run(t.Context()), controller.ErrIncomplete)
+		assert.Empty(t, notes.take())
+		assert.False(t, m.Leading())
+	})
+}
+
 func TestNilMemberIsReportedBeforeAnythingRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(nil)
@@ -324,6 +336,14 @@ func TestRunTakesInformersOfReconcilersThatRun(t *testing.T) {
 		},
 		"member of a led manager": func(_ *testing.T, m *Manager, secrets informer.Runnable) func() error {
 			m.AddLeaderElected(nest(secrets))
+			return nil
+		},
+		"run by a led member of the user": func(_ *testing.T, m *Manager, secrets informer.Runnable) func() error {
+			m.AddLeaderElected(&member{notes: &journal{}, run: secrets.Run})
+			return nil
+		},
+		"run by a member of a led manager": func(_ *testing.T, m *Manager, secrets informer.Runnable) func() error {
+			m.AddLeaderElected(nest(&member{notes: &journal{}, run: secrets.Run}))
 			return nil
 		},
 		"run before": func(t *testing.T, _ *Manager, secrets informer.Runnable) func() error { return start(t, secrets) },

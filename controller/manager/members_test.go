@@ -8,10 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/fleet"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -239,6 +242,62 @@ func TestInformersEndAfterTheOtherMembers(t *testing.T) {
 	}
 }
 
+func TestFleetEndsAfterTheMembersThatReadIt(t *testing.T) {
+	for _, where := range []placement{everyProcess, leaderOnly} {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			kinds, err := fleet.New(server.Config())
+			require.NoError(t, err)
+			kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+			_, err = fleet.Want[*corev1.ConfigMap](kinds.NewOwner(t.Context(), "worker"), kind, fleet.Selection{})
+			require.NoError(t, err)
+			m := New(nil)
+			m.add(kinds, where)
+			m.add(&member{name: "worker", notes: &journal{}, run: func(ctx context.Context) error {
+				<-ctx.Done()
+				assert.NoError(t, server.Create(configMap("ns", "late")))
+				<-time.After(time.Second)
+				_, found, err := fleet.Get[*corev1.ConfigMap](kinds, kind, store.Key{Namespace: "ns", Name: "late"})
+				assert.NoError(t, err, where)
+				assert.True(t, found, where)
+				return nil
+			}}, where)
+			stop := start(t, m)
+			<-time.After(time.Minute)
+			require.NoError(t, stop())
+			assert.True(t, isClosed(kinds.Stopped()))
+		})
+	}
+}
+
+func TestReconcilerWatchesAnInformerOfALedFleet(t *testing.T) {
+	for _, elected := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			require.NoError(t, server.Create(configMap("ns", "a")))
+			kinds, err := fleet.New(server.Config())
+			require.NoError(t, err)
+			wanted, err := fleet.Want[*corev1.ConfigMap](kinds.NewOwner(t.Context(), "painter"), corev1.SchemeGroupVersion.WithKind("ConfigMap"), fleet.Selection{})
+			require.NoError(t, err)
+			var opts []Option
+			if elected {
+				opts = append(opts, WithElection(newLock(t, server, "one")))
+			}
+			m := New(nil, opts...)
+			m.AddLeaderElected(kinds)
+			var calls journal
+			Reconcile(m, "painter", wanted.Informer, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
+				calls.addf("%s", key)
+				return reconcile.Result{}, nil
+			})
+			stop := start(t, m)
+			<-time.After(time.Minute)
+			assert.Equal(t, []string{"ns/a"}, calls.take(), "elected: %v", elected)
+			require.NoError(t, stop())
+		})
+	}
+}
+
 func TestInformersOfANestedManagerEndLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		secrets := newSecrets(t)
@@ -322,12 +381,12 @@ func TestNestedManagerThatIsStoppedEnds(t *testing.T) {
 func TestManagerHasMembersOfNestedManagers(t *testing.T) {
 	secrets, other := newSecrets(t), newSecrets(t)
 	m := nest(nest(nest(secrets)), newFinisher(secrets.Stopped))
-	assert.True(t, m.has(secrets))
-	assert.False(t, m.has(other))
+	assert.True(t, m.mayRun(secrets, false))
+	assert.False(t, m.mayRun(other, false))
 	membership := m.AddLeaderElected(other)
-	assert.True(t, m.has(other))
+	assert.True(t, m.mayRun(other, false))
 	membership.Stop()
-	assert.False(t, m.has(other))
+	assert.False(t, m.mayRun(other, false))
 }
 
 func TestRunFailsIfTwoMembersHaveOneName(t *testing.T) {

@@ -34,6 +34,7 @@ type options struct {
 	logger  *zap.Logger
 	scheme  *runtime.Scheme
 	mapper  meta.RESTMapper
+	elected bool
 	lock    resourcelock.Interface
 	elect   []leader.Option
 	stuck   time.Duration
@@ -129,9 +130,10 @@ func WithRESTMapper(mapper meta.RESTMapper) Option {
 }
 
 // WithElection makes led members run only in the process that holds a lock, such as a
-// [resourcelock.LeaseLock]: see package leader. Without it every process leads.
+// [resourcelock.LeaseLock]: see package leader. Without it every process leads. With a nil lock, Run returns a
+// controller.ErrIncomplete.
 func WithElection(lock resourcelock.Interface, opts ...leader.Option) Option {
-	return optionFunc(func(o *options) { o.lock, o.elect = lock, opts })
+	return optionFunc(func(o *options) { o.elected, o.lock, o.elect = true, lock, opts })
 }
 
 // WithStuckAfter sets how long a call of a function given to [Reconcile] may take before /healthz

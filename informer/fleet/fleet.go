@@ -230,6 +230,17 @@ func (f *Fleet) WaitForSync(ctx context.Context) error {
 // kinds: see [Owner.Ready].
 func (f *Fleet) Ready() error { return f.definitions.ready() }
 
+// Stopped returns a channel that is closed as long as Run does not fill the caches, as that of
+// [informer.Informer.Stopped]. So package manager ends a fleet after the members that read these caches.
+func (f *Fleet) Stopped() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.run == nil {
+		return lifecycle.Closed()
+	}
+	return f.run.ctx.Done()
+}
+
 var _ informer.Runnable = (*Fleet)(nil)
 
 // Owner is a part of a program that wants kinds, such as one rule of a policy engine. Create one with

@@ -27,8 +27,8 @@ var budgets = map[string]exports{
 	"controller/write":                    {22, 1},
 	"eventqueue":                          {36, 44}, // AddResync needs no bool in Add; Left and IsClosed answer what callers asked Drain and Take with an ended context
 	"eventqueue/eventqueuetest":           {9, 3},
-	"informer":                            {32, 39}, // a cleanup asks Gone first; LearnScope asks where its key is; WithGet is for clients that select by themselves
-	"informer/fleet":                      {28, 16}, // reasons why a kind is not served are names
+	"informer":                            {32, 40}, // a cleanup asks Gone first; LearnScope asks where its key is; WithGet is for clients that select by themselves; CacheReady is for fleet alone
+	"informer/fleet":                      {28, 17}, // reasons why a kind is not served are names; Stopped makes a manager end it last
 	"informer/scoped":                     {5, 2},
 	"informer/clientgo":                   {33, 41}, // NewSharedInformer has client-go's name; WithShallowTransform spares a copy, WithLocalWrites is for tests with a server of their own
 	"informer/inspect":                    {18, 4},

@@ -890,6 +890,12 @@ var mutants = []mutant{{
 	with:  "!p.losesVersions():",
 	tests: []string{"./reflector", "./reflector/internal/protocol"},
 }, {
+	name:  "manager: an election without a lock makes every process a leader",
+	file:  "controller/manager/manager.go",
+	text:  "if m.elected {",
+	with:  "if m.lock != nil {",
+	tests: []string{"./controller/manager"},
+}, {
 	name:  "protocol: lists without a version before a watch-list count",
 	file:  "reflector/internal/protocol/state.go",
 	text:  "p.beginsAt(in.Version)",
