@@ -23,7 +23,9 @@ import (
 // another package whose namespace it does not know, and one without Get, is also asked, or only asked,
 // for a list with the name as field selector. The answer does not come from a cache of the server. If such
 // a client may be of other namespaces, because it has shown no object of the key's lately, or if it is known
-// to select objects by itself, an empty list proves nothing, and Lookup returns an error.
+// to select objects by itself, an empty list proves nothing, and Lookup returns an error. A client whose Get
+// names no namespace counts as one of all namespaces: if you wrap it so that its List and Watch have only some
+// of them, hide its Get, for example with [client.ListWatch].
 //
 // For a key in another namespace than the client's, Lookup returns a [store.ErrOutOfScope] without a
 // request. A replay has no server, and finds nothing. Lookup may be called from any goroutine, also

@@ -110,8 +110,9 @@ type Commit[T any] struct {
 }
 
 // Follower receives every commit of a cache, in order. Its methods run under the writer's lock, one
-// at a time. They must be quick, and must not write to the cache or stop following. They may read
-// the cache, which already shows the commit. If a follower panics, the cache still makes the commit
+// at a time. They must be quick, and must not call what takes that lock, as the package documentation has it:
+// neither write to the cache, nor follow it or stop following. They may read the cache, which already shows the
+// commit. If a follower panics, the cache still makes the commit
 // and calls the other followers; then the panic goes on to the writer.
 type Follower[T any] interface {
 	// Start receives the state before the first commit. It runs once, before Follow returns.

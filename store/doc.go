@@ -87,8 +87,9 @@
 // Every function and method is safe for concurrent use, except for a [Batch], which belongs to one
 // goroutine. Writes happen one at a time. KeyFuncs, index functions, the function of a Budget,
 // methods EqualContent and followers run under the writer's lock. They must be quick. They may read
-// the cache, except for EqualContent, which may run under a lock of readers as well; a write from
-// them blocks for ever. Readers never wait for the writer's lock. The body of an iteration runs
+// the cache, except for EqualContent, which may run under a lock of readers as well. Whatever takes that lock
+// blocks for ever in them: a write, AddIndex, Partition, Follow, and in other packages a new subscription, the
+// end of one, or a resync. Readers never wait for the writer's lock. The body of an iteration runs
 // without any lock and may write.
 //
 // # Errors
