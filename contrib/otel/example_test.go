@@ -67,9 +67,6 @@ func ExampleAdd() {
 		panic(err)
 	}
 	defer server.Close()
-	if err := server.Create(named("door")); err != nil {
-		panic(err)
-	}
 	clientset := kubernetes.NewForConfigOrDie(server.Config())
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -88,6 +85,15 @@ func ExampleAdd() {
 	program := manager.New(nil)
 	program.Add(maps)
 	program.Add(painter)
+	go func() {
+		// A span of a commit leads to the handlers that subscribed before it.
+		if err := program.WaitForSync(ctx); err != nil {
+			panic(err)
+		}
+		if err := server.Create(named("door")); err != nil {
+			panic(err)
+		}
+	}()
 	if err := program.Run(ctx); err != nil {
 		panic(err)
 	}
