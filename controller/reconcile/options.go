@@ -104,7 +104,8 @@ func WithTimeout(d time.Duration) Option {
 // no reflector of this library fills, and takes that one for current.) A call on a cache that is behind
 // might repeat the write: with generateName, that makes a second object, and a function that deletes
 // what is too much deletes one more. The logger says why the key waits, after the timeout and then
-// after twice the time.
+// after twice the time. If a list lowers the version of the cache below the one at the time of the write,
+// as after a restore of etcd, the key does not wait any longer.
 //
 // With 0 or less the key does not wait. Use that if calls write to another cluster than the one that
 // the informers watch, because versions of different clusters cannot be compared.

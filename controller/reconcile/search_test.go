@@ -83,12 +83,15 @@ func (h *history) create(foreign bool) object {
 	return h.write(object{uid: h.uids, foreign: foreign})
 }
 
+var noSources = &run{options: &options{}}
+
 // report is what a client reports of an answer.
 func (h *history) report(answer object, created bool, replaced int) {
 	w := ownwrites.Write{Object: answer.meta(), Created: created}
 	if replaced != 0 {
 		w.Replaced = strconv.Itoa(replaced)
 	}
+	h.call.run = noSources
 	h.call.Record(w)
 	h.held = answer
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/await"
@@ -20,11 +21,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// written is a write of a call. One that is remembered after the call has no Object.
+// written is a write of a call. One that is remembered after the call has no Object and no waits.
 type written struct {
 	ownwrites.Write
 	version store.Version // of Object
+	waits   []wait        // until the caches show it
 	ended   time.Time     // when the call ended
+}
+
+// remembered returns what stays of a write after its call.
+func (w written) remembered() written {
+	w.Object, w.waits = nil, nil
+	return w
 }
 
 // call is one call of the reconcile function, and its context.
@@ -54,12 +62,14 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Record implements [ownwrites.Recorder]. It reads the version here, during the user's own call.
+// Record implements [ownwrites.Recorder]. It reads the version here, during the user's own call, and the versions of
+// the caches, because only later lists can show that the server has lost the write.
 func (c *call) Record(write ownwrites.Write) {
 	if stream.IsNil(write.Object) {
 		return
 	}
 	w := written{Write: write, version: store.VersionOf(write.Object)}
+	w.waits = c.run.waits(c.key, w)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known(w.version) {
@@ -182,14 +192,20 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 	if !w.has(what) {
 		return nil
 	}
-	object, cache := what.Object.(S), w.informer.Cache()
-	key, err := cache.KeyOf(object)
+	cache := w.informer.Cache()
+	key, err := cache.KeyOf(what.Object.(S))
 	if err != nil {
 		return nil
 	}
 	if key.Cluster == "" {
 		key.Cluster = of.Cluster // a write for a key goes to the key's cluster
 	}
+	return unlessLowered(cache, key, w.shows(cache, key, what))
+}
+
+// shows returns a wait until the cache shows a write under a key.
+func (w *watching[S]) shows(cache *store.View[S], key store.Key, what written) wait {
+	object := what.Object.(S)
 	seen := func(ctx context.Context) error {
 		err := await.ObjectIn(ctx, cache, key.Cluster, object)
 		if e, ok := errors.AsType[*await.Error](err); ok && e.Reached == "" {
@@ -226,6 +242,30 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 		}
 	}
 	return seen
+}
+
+// errLowered means that a cache may never show a write.
+var errLowered = errors.New("a list has lowered the cache's resource version since the write: the server went back to an older state")
+
+// unlessLowered returns a wait that fails at once when the part of a cache that contains a key is below the version that
+// it has now. Package await sees that only during its own wait, and the waits of a key run one after the other, and
+// after the call.
+func unlessLowered[S any](cache *store.View[S], key store.Key, shown wait) wait {
+	version := cache.ResourceVersion
+	for _, p := range cache.Partitions() {
+		if p.Scope().Contains(key) {
+			version = p.ResourceVersion // also if it is dropped, and the scope is added again with an earlier list
+		}
+	}
+	before := version()
+	return func(ctx context.Context) error {
+		if versions.Later(before, version()) {
+			var cancel context.CancelCauseFunc
+			ctx, cancel = context.WithCancelCause(ctx)
+			cancel(errLowered)
+		}
+		return shown(ctx)
+	}
 }
 
 // errBehind means that a cache is certain to lack a write, although no version says so.
@@ -291,18 +331,25 @@ func (w wait) look() error {
 	return w(now)
 }
 
-// unseen returns waits for the writes that the caches do not show yet.
-func (r *run) unseen(key store.Key, writes []written) []wait {
+// waits returns waits until the caches show a write.
+func (r *run) waits(key store.Key, w written) []wait {
 	if r.visibility <= 0 {
 		return nil
 	}
+	var all []wait
+	for _, source := range r.sources {
+		if wait := source.visible(key, w); wait != nil {
+			all = append(all, wait)
+		}
+	}
+	return all
+}
+
+// unseen returns the waits for the writes that the caches do not show yet.
+func (r *run) unseen(key store.Key, writes []written) []wait {
 	var unseen []wait
 	for _, w := range writes {
-		for _, source := range r.sources {
-			wait := source.visible(key, w)
-			if wait == nil {
-				continue
-			}
+		for _, wait := range w.waits {
 			switch err := wait.look(); {
 			case errors.Is(err, context.Canceled):
 				unseen = append(unseen, wait)
@@ -542,8 +589,8 @@ func (r *run) heardOf(writes []written, now time.Time) []written {
 	var all []written
 	for _, w := range writes {
 		if w.certain() && slices.ContainsFunc(r.sources, func(source source) bool { return source.has(w) && source.of().Selects(w.Object) }) {
-			w.Object, w.ended = nil, now
-			all = append(all, w)
+			w.ended = now
+			all = append(all, w.remembered())
 		}
 	}
 	return all
@@ -591,8 +638,7 @@ func (f *failing) ended(fails bool, writes []written) {
 	}
 	for _, w := range writes {
 		if w.version.UID != "" {
-			w.Object = nil
-			f.wrote = append(f.wrote, w)
+			f.wrote = append(f.wrote, w.remembered())
 		}
 	}
 	if excess := len(f.wrote) - max(len(writes), minRemembered); excess > 0 {

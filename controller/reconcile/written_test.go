@@ -618,6 +618,61 @@ func TestKeyWaitsAnHourForACacheThatStaysBehind(t *testing.T) {
 	})
 }
 
+// A call makes two writes, which the server loses: it is restored from a backup. No event of the key follows.
+func TestKeyIsReconciledSoonAfterARestoreThatLostItsWrites(t *testing.T) {
+	for _, when := range []string{"while the key waits", "during the call", "between two runs"} {
+		t.Run(when, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.create(configMap("a"))
+				backup := w.server.ResourceVersion()
+				w.create(secret("later", "b"))
+				release := w.deafen(2) // the Secret and the bookmark
+				restore := func() {
+					assert.NoError(t, w.server.Restore(backup))
+					release()
+					<-time.After(30 * time.Second)
+					assert.Equal(t, strconv.FormatUint(backup, 10), w.secrets.Cache().ResourceVersion())
+				}
+				calls := 0
+				r := New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
+					if key.Name != "a" {
+						return Result{}, nil
+					}
+					if calls++; calls > 1 {
+						return Result{}, nil
+					}
+					for _, name := range []string{"s", "t"} {
+						_, err := w.creator.Create(ctx, secret(name, "a"), metav1.CreateOptions{})
+						assert.NoError(t, err)
+					}
+					if when == "during the call" {
+						restore()
+					}
+					return Result{}, nil
+				}, w.ofSecrets)
+				stop := w.run(runFunc(func(ctx context.Context) error {
+					if when == "between two runs" {
+						first, end := context.WithTimeout(ctx, time.Second)
+						defer end()
+						assert.NoError(t, r.Run(first))
+						restore()
+					}
+					return r.Run(ctx)
+				}))
+				<-time.After(5 * time.Second)
+				if when == "while the key waits" {
+					assert.Equal(t, 1, calls)
+					restore()
+				}
+				<-time.After(time.Minute)
+				assert.Equal(t, 2, calls)
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
 func TestObjectThatTheCacheRejectedDoesNotProveThatItIsBehind(t *testing.T) {
 	behind := &await.Error{Wanted: "7", Reached: "5", Err: context.DeadlineExceeded}
 	assert.True(t, provesBehind(behind))

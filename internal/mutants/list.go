@@ -146,6 +146,12 @@ var mutants = []mutant{{
 	with:  "case false && behind:",
 	tests: []string{"./controller/reconcile"},
 }, {
+	name:  "reconcile: a key waits for a write that a restored server has lost",
+	file:  "controller/reconcile/written.go",
+	text:  "if versions.Later(before, version()) {",
+	with:  "if false {",
+	tests: []string{"./controller/reconcile"},
+}, {
 	name:  "reconcile: a scope without a list does not count as behind",
 	file:  "controller/reconcile/written.go",
 	text:  "!listed && !rejects",
