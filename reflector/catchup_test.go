@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -195,5 +196,72 @@ func TestCatchUpWhilePollingReturnsAtOnce(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, reflector.Polling, m.of.State().Phase)
 		require.NoError(t, m.of.CatchUp(t.Context(), time.Now()))
+	})
+}
+
+// followedWithoutBad runs a reflector over a cache that rejects objects with the name bad.
+func followedWithoutBad(t *testing.T, server *reflectortest.Server) *follower[*corev1.ConfigMap] {
+	cache := store.New(store.ObjectKey[*corev1.ConfigMap])
+	_, err := store.AddIndex(cache, "names", func(c *corev1.ConfigMap) []string {
+		if c.Name == "bad" {
+			panic("bad")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	m := followedInto(t, openedAt[*corev1.ConfigMap](t, server.Config(), configMapResource, "default"), cache)
+	synctest.Wait()
+	return m
+}
+
+func TestCatchUpWaitsForAChangeAfterAFirstListWithARejectedObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(aConfigMap("bad")))
+		release := make(chan struct{})
+		defer close(release)
+		server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "configmaps").Times(1)) // the object and the bookmark
+		m := followedWithoutBad(t, server)
+		require.Len(t, m.cache.Rejected(), 1)
+		require.NoError(t, server.Create(aConfigMap("a")))
+		<-time.After(time.Second)
+		require.Empty(t, m.names())
+		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, m.of.CatchUp(limited, time.Now()))
+		assert.Equal(t, []string{"a"}, m.names())
+	})
+}
+
+func TestCatchUpDoesNotWaitForARejectedObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		m := followedWithoutBad(t, server)
+		require.NoError(t, server.Create(aConfigMap("bad")))
+		require.NoError(t, server.Create(aConfigMap("a")))
+		busy(t, server)
+		<-time.After(time.Second)
+		require.Len(t, m.cache.Rejected(), 1)
+		limited, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		require.NoError(t, m.of.CatchUp(limited, time.Now()))
+	})
+}
+
+func TestCatchUpWaitsForTheListAfterARestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(aConfigMap("a")))
+		backup := server.ResourceVersion()
+		require.NoError(t, server.Create(aConfigMap("b")))
+		m := mirrored(t, server, false)
+		away := server.Inject(reflectortest.Answer(503).On("", "configmaps"))
+		require.NoError(t, server.Restore(backup))
+		<-time.After(5 * time.Minute)
+		away.Remove()
+		require.Equal(t, []string{"a", "b"}, m.names())
+		done, _ := catchingUp(t.Context(), m, time.Now())
+		require.NoError(t, <-done)
+		assert.Equal(t, []string{"a"}, m.names(), "b is of a history that is lost")
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/versions"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
@@ -40,7 +41,9 @@ var (
 // version, and not at version "0". Otherwise CatchUp lists one object at the newest version, which
 // shows the version that the server has now. If the store is at an earlier one, a watch of three
 // seconds from there shows whether a change lies in between, and CatchUp waits for the last of them.
-// That needs no other permissions than Run.
+// That needs no other permissions than Run. An object that the store rejected counts as received. If the
+// server is at an earlier version than the store, it was restored from a backup, and CatchUp waits for the
+// list that shows its state.
 //
 // CatchUp returns an error if ctx ends earlier: give ctx a deadline. It returns nil at once where
 // nothing can be compared: while the reflector polls ([Polling]), if the server's versions are no
@@ -86,19 +89,26 @@ func (r *KubernetesResourceReflector[T]) CatchUp(ctx context.Context, since time
 // catchUp is one attempt of CatchUp. It returns the newest version of the server.
 func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before string) (newest string, done bool, err error) {
 	opts := metav1.ListOptions{LabelSelector: r.labelSelector, FieldSelector: r.fieldSelector, Limit: 1}
+	had := r.State().observed
 	p, err := r.source.List(ctx, opts, stream.Wants[T]{})
 	if err != nil {
 		return before, false, r.newError(protocol.OpList, "", err)
 	}
 	newest = p.Version
-	at := r.State().ResourceVersion
+	at := r.State().observed
 	if newest == "" && at != "" { // whatever is in front of the server may have answered, as in R13
 		return before, false, r.newError(protocol.OpList, "", protocol.NoResourceVersion)
 	}
-	if !isNumber(newest) || !isNumber(at) || reaches(at, newest) {
+	if !isNumber(newest) || !isNumber(at) {
 		return newest, true, nil
 	}
 	if r.source.About().Double { // a test may keep one watch for all requests, which Run reads
+		return newest, true, nil
+	}
+	if versions.Later(had, newest) {
+		return newest, false, r.newError(protocol.OpList, had, protocol.ServerBehind)
+	}
+	if reaches(at, newest) {
 		return newest, true, nil
 	}
 	// Busy kinds reach the version sooner than a check needs.
@@ -113,7 +123,7 @@ func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before str
 	last, err := r.lastChange(checking, at, newest)
 	cancel()
 	waiting.Wait()
-	if reaches(r.State().ResourceVersion, newest) {
+	if reaches(r.State().observed, newest) {
 		return newest, true, nil
 	}
 	if err != nil {

@@ -175,7 +175,7 @@ func (r *run[T]) replace(version string) protocol.Input {
 	err := r.staging.begin().Commit(version)
 	r.latest = r.staging.newest
 	r.staging.discard()
-	r.status.stored(r.store.ResourceVersion())
+	r.stored(version, err)
 	if err == nil || protocol.Rejected(err) {
 		r.status.current(r.consistentSince)
 	}

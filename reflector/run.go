@@ -63,7 +63,11 @@ func (r *run[T]) loop(ctx context.Context) error {
 	version := r.store.ResourceVersion()
 	r.staging.to = r.store
 	defer r.staging.discard()
-	r.status.stored(version)
+	if known := r.status.state.Get(); version == known.ResourceVersion { // Run is called again
+		r.status.stored(version, known.observed)
+	} else {
+		r.status.stored(version, version)
+	}
 	r.learn(objects{}) // the state says who filters, before the first list
 	in := protocol.Input{Kind: protocol.Started, Version: version}
 	for ctx.Err() == nil || in.Kind == protocol.Stored { // a finished write is still reported to the protocol
@@ -78,6 +82,14 @@ func (r *run[T]) loop(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// stored records what the store made of all changes up to a version.
+func (r *run[T]) stored(version string, err error) {
+	if err != nil && !protocol.Rejected(err) { // a list follows
+		version = r.status.state.Get().observed
+	}
+	r.status.stored(r.store.ResourceVersion(), version)
 }
 
 // step is a function of its own so that the copies of the state are not on the stack of a goroutine that

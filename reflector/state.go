@@ -66,7 +66,11 @@ type State struct {
 	Attempt   int
 	NextRetry time.Time
 
-	// change counts the changes of all fields except ResourceVersion and LastContact.
+	// observed is the version up to which the store was given every change. Unlike ResourceVersion, a rejected object
+	// does not hold it back.
+	observed string
+
+	// change counts the changes of all fields except ResourceVersion, LastContact and observed.
 	change int
 }
 
@@ -74,7 +78,7 @@ type State struct {
 // state share it.
 type status struct {
 	state    *lifecycle.Status[State]
-	advanced lifecycle.Changes // of the resource version
+	advanced lifecycle.Changes // of the observed version
 	synced   *lifecycle.Latch
 
 	mu sync.Mutex
@@ -117,25 +121,25 @@ func (s *status) contact() {
 	s.state.Set(func(state *State) { state.LastContact = time.Now() })
 }
 
-// stored records the store's resource version. State reads this copy, because a store need not be
-// safe for concurrent use.
-func (s *status) stored(resourceVersion string) {
+// stored records the store's resource version, and the observed one. State reads these copies, because a store need
+// not be safe for concurrent use.
+func (s *status) stored(resourceVersion, observed string) {
 	moved := false
 	s.state.Set(func(state *State) {
-		moved = state.ResourceVersion != resourceVersion
-		state.ResourceVersion = resourceVersion
+		moved = state.observed != observed
+		state.ResourceVersion, state.observed = resourceVersion, observed
 	})
 	if moved {
 		s.advanced.Announce()
 	}
 }
 
-// reached waits until the store's version is the given one or a later one, and reports false if ctx
+// reached waits until the observed version is the given one or a later one, and reports false if ctx
 // ends before.
 func (s *status) reached(ctx context.Context, version string) bool {
 	for {
 		advanced := s.advanced.Next() // before the look, so that no version in between is missed
-		if reaches(s.state.Get().ResourceVersion, version) {
+		if reaches(s.state.Get().observed, version) {
 			return true
 		}
 		select {

@@ -168,7 +168,7 @@ func (r *run[T]) apply() protocol.Input {
 	case bookmark != "":
 		err = r.store.Bookmark(bookmark)
 	}
-	r.status.stored(r.store.ResourceVersion())
+	r.stored(r.protocol.Position(), err)
 	var key store.Key
 	if last != nil {
 		var version store.Version

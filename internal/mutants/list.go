@@ -1058,6 +1058,18 @@ var mutants = []mutant{{
 	with:  "if false {",
 	tests: []string{"./reflector"},
 }, {
+	name:  "reflector: CatchUp compares a version that a rejected object holds back",
+	file:  "reflector/state.go",
+	text:  "state.ResourceVersion, state.observed = resourceVersion, observed",
+	with:  "state.ResourceVersion, state.observed = resourceVersion, resourceVersion",
+	tests: []string{"./reflector"},
+}, {
+	name:  "reflector: CatchUp takes a store of a lost history for current",
+	file:  "reflector/freshness.go",
+	text:  "if versions.Later(had, newest) {",
+	with:  "if false {",
+	tests: []string{"./reflector"},
+}, {
 	name:  "reflector: an empty list of a client of an unknown namespace is proof",
 	file:  "reflector/adapter.go",
 	text:  "\t\t\tif !everywhere {\n\t\t\t\treturn \"\", false, errHidden",
