@@ -382,8 +382,8 @@ var mutants = []mutant{{
 }, {
 	name:  "factory: the handler of warnings of a clientset is not called",
 	file:  "informer/clientgo/factory/wire.go",
-	text:  "if !read(reflect.ValueOf(core).Elem(), \"warningHandler\", &w.config.WarningHandlerWithContext) {",
-	with:  "if false {",
+	text:  "ok = read(client, \"warningHandler\", &w.config.WarningHandlerWithContext) && read(",
+	with:  "ok = read(",
 	tests: []string{"./informer/clientgo/factory"},
 }, {
 	name:  "byreference: a watch without a version has received everything",
