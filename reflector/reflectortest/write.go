@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,6 +101,20 @@ func mergeStringData(obj object) {
 	secret.StringData = nil
 }
 
+// dedupOwners removes owner references that are equal to an earlier one.
+func dedupOwners(obj object) {
+	refs := obj.GetOwnerReferences()
+	var kept []metav1.OwnerReference
+	for _, ref := range refs {
+		if !slices.ContainsFunc(kept, func(other metav1.OwnerReference) bool { return reflect.DeepEqual(ref, other) }) {
+			kept = append(kept, ref)
+		}
+	}
+	if len(kept) < len(refs) {
+		obj.SetOwnerReferences(kept)
+	}
+}
+
 // createLocked stores a new object. It needs mu.
 func (s *Server) createLocked(res *resource, namespace string, obj object, w writing) (*record, error) {
 	if err := checkCreatable(res, obj); err != nil {
@@ -121,6 +137,7 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 		obj = a.object
 	}
 	mergeStringData(obj)
+	dedupOwners(obj)
 	addFinalizer(obj)
 	if isReset(obj) {
 		obj.SetManagedFields(nil)
@@ -156,8 +173,12 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
 	obj.SetResourceVersion("")
-	if _, ok := res.history.current.Get(res.key(obj.GetNamespace(), obj.GetName())); ok {
-		return nil, apierrors.NewAlreadyExists(res.gr(), obj.GetName())
+	if other, ok := res.history.current.Get(res.key(obj.GetNamespace(), obj.GetName())); ok {
+		err := apierrors.NewAlreadyExists(res.gr(), obj.GetName())
+		if other.in(res).object().GetDeletionTimestamp() != nil {
+			err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+		}
+		return nil, err
 	}
 	if w.dryRun {
 		obj.SetUID(uuid.NewUUID())
@@ -188,10 +209,12 @@ func (s *Server) fillBuiltin(res *resource, obj object) error {
 	return res.fillBuiltin(obj)
 }
 
-// placeIn sets or checks the namespace of an object in a request for a namespace.
+// placeIn sets or checks the namespace of an object in a request for a namespace, or clears that of an object
+// without one.
 func (res *resource) placeIn(namespace string, obj object) error {
 	if !res.Namespaced {
-		namespace = ""
+		obj.SetNamespace("") // a template for many kinds may have set it
+		return nil
 	}
 	switch obj.GetNamespace() {
 	case namespace:
@@ -223,6 +246,7 @@ func (s *Server) updateLocked(res *resource, namespace, name string, w writing, 
 		return nil, err
 	}
 	mergeStringData(obj)
+	dedupOwners(obj)
 	if err := res.checkUpdate(prior, namespace, name, obj); err != nil {
 		return nil, err
 	}
