@@ -26,8 +26,11 @@ type Admission[T metav1.Object] struct {
 	Namespace   string
 	Name        string // empty if the server will generate it
 	DryRun      bool
-	Object      T // the new state, which the hook may change; the zero value for Delete
-	Old         T // the stored state; the zero value for Create
+	// Server is the server of the write. A hook that reads other objects reads them here, with Get and List:
+	// a client of the program under test may have to wait until the write is done.
+	Server *Server
+	Object T // the new state, which the hook may change; the zero value for Delete
+	Old    T // the stored state; the zero value for Create
 }
 
 // WithAdmission makes the server call hook before it stores a write of the kind of T: a built-in
@@ -56,7 +59,7 @@ type Admission[T metav1.Object] struct {
 //
 // An error denies the write: 403 Forbidden with the message of a webhook's denial, or the error
 // itself if it is an API error, with code 400 if its own is below. The server holds no lock during the
-// call, so that the hook may call it. Calls may be concurrent. ctx ends when the server is closed.
+// call, so that the hook may read from Admission.Server. Calls may be concurrent. ctx ends when the server is closed.
 func WithAdmission[T metav1.Object](hook func(context.Context, *Admission[T]) error, subresources ...string) Option {
 	if len(subresources) == 0 {
 		subresources = []string{""}
@@ -90,6 +93,7 @@ type admitted struct {
 	subresource     string
 	namespace, name string
 	dryRun          bool
+	server          *Server
 	object, old     object // nil for a deletion, and for a creation
 }
 
@@ -125,6 +129,7 @@ func (s *Server) admitLocked(w *admitted) error {
 	if len(hooks) == 0 {
 		return nil
 	}
+	w.server = s
 	s.mu.Unlock()
 	defer s.mu.Lock()
 	for _, a := range hooks {
@@ -158,7 +163,7 @@ func denied(err error) error {
 // may lack fields of the object, which stay.
 func callHook[T metav1.Object](ctx context.Context, hook func(context.Context, *Admission[T]) error, w *admitted) error {
 	a := &Admission[T]{
-		Operation: w.operation, Resource: w.resource.gvr(), Subresource: w.subresource, Namespace: w.namespace, Name: w.name, DryRun: w.dryRun,
+		Operation: w.operation, Resource: w.resource.gvr(), Subresource: w.subresource, Namespace: w.namespace, Name: w.name, DryRun: w.dryRun, Server: w.server,
 	}
 	if w.old != nil {
 		if _, err := w.resource.convertTo(w.old, &a.Old); err != nil {

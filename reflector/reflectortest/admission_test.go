@@ -456,3 +456,23 @@ func TestUpdateWithoutAVersionReplacesWhatAHookHasWritten(t *testing.T) {
 	require.NoError(t, server.Get(stored))
 	assert.Equal(t, "last", stored.Data["k"])
 }
+
+// TestHookReadsOtherObjects has a hook that refuses the second object of a host.
+func TestHookReadsOtherObjects(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.ConfigMap]) error {
+		others, err := reflectortest.List[*corev1.ConfigMap](a.Server, "")
+		for _, other := range others {
+			if other.Data["host"] == a.Object.Data["host"] {
+				return errors.New("the host is taken")
+			}
+		}
+		return err
+	}))
+	hosted := func(name string) *corev1.ConfigMap {
+		object := configMap(name)
+		object.Data = map[string]string{"host": "example.com"}
+		return object
+	}
+	require.NoError(t, s.Create(hosted("a")))
+	require.ErrorContains(t, s.Create(hosted("b")), "the host is taken")
+}

@@ -61,7 +61,7 @@ type definedVersion struct {
 	Name             string
 	Served, Storage  bool
 	SelectableFields []struct{ JSONPath string }
-	Subresources     struct{ Status *struct{} }
+	Subresources     struct{ Status, Scale *struct{} }
 	Schema           struct{ OpenAPIV3Schema json.RawMessage }
 }
 
@@ -70,7 +70,7 @@ func (d *definition) resource(v definedVersion, names definedNames) Resource {
 	r := Resource{
 		Group: d.Spec.Group, Version: v.Name, Kind: names.Kind, Plural: names.Plural, Singular: names.Singular,
 		ShortNames: names.ShortNames, Categories: names.Categories, Namespaced: d.Spec.Scope == "Namespaced",
-		Status: v.Subresources.Status != nil, Schema: v.Schema.OpenAPIV3Schema,
+		Status: v.Subresources.Status != nil, scale: v.Subresources.Scale != nil, Schema: v.Schema.OpenAPIV3Schema,
 	}
 	for _, f := range v.SelectableFields {
 		r.selectable = append(r.selectable, f.JSONPath)

@@ -105,8 +105,11 @@ var statusVerbs = []string{"get", "patch", "update"}
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
 func (res *resource) verbs() []string {
-	if res.terminating {
+	switch {
+	case res.terminating:
 		return []string{"delete", "deletecollection", "get", "list", "watch"}
+	case res.isNamespaces(): // one by one
+		return []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 	}
 	return allVerbs
 }

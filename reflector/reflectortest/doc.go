@@ -15,7 +15,7 @@
 //     bubble, where timeouts, bookmarks and stalls take no time. Start it inside the
 //     bubble: one from outside of it cannot be reached from within. [OnPort] makes
 //     one that curl reaches.
-//   - All types of client-go's scheme are served, in JSON and in protobuf. Any
+//   - The stored kinds of client-go's scheme are served, in JSON and in protobuf. Any
 //     struct with metadata is served in JSON after [WithResource], or [WithDefinition] with the
 //     manifest of a CustomResourceDefinition. With [WithCustomResourceDefinitions], kinds come and go
 //     while the server runs, as the test or a client creates, changes and deletes their definitions.
@@ -68,7 +68,8 @@
 // # What it does not do
 //
 //   - Authentication, authorization, quotas, priority and fairness: every client may do everything,
-//     and a namespace need not exist. Of admission there is what [WithAdmission] adds.
+//     and a namespace need not exist. A new server has none, not even default and kube-system. Of admission
+//     there is what [WithAdmission] adds.
 //   - Validation of specs: the server checks only the metadata, and Events of both groups, as the real
 //     server does. Of a custom resource it neither prunes unknown fields nor refuses them with
 //     fieldValidation, and it sends no warnings.
@@ -85,8 +86,12 @@
 //     is established in one update, where the real server makes two, and it makes no APIService of its own.
 //     Requests, watches and discovery follow a change at once, where the real server takes some seconds.
 //     Definitions and APIServices are served in JSON, and take no strategic merge patches.
-//   - Creation by update; subresources other than status. A write to /status changes only the
-//     status. On the real server, some built-in kinds also take labels and annotations from it.
+//   - Creation by update; subresources other than status. The answer for one that a real server has, such as
+//     pods/eviction or deployments/scale, is 501, because many programs take 404 for an object that is gone.
+//     A write to /status changes only the status. On the real server, some built-in kinds also take labels,
+//     annotations, finalizers or owner references from it.
+//   - Kinds that are not stored: TokenReview, SubjectAccessReview and their like, Binding, ComponentStatus.
+//   - A limit of an object's size. etcd refuses a request of more than 1.5 MiB.
 //   - managedFields before an object's first server-side apply. Until then the object keeps the
 //     managedFields that it was written with.
 //   - Table output, YAML other than in an apply, CBOR, compression, pretty printing, websockets, OpenAPI, HTTP/2 and TLS.

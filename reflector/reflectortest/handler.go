@@ -1,9 +1,11 @@
 package reflectortest
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -58,6 +60,10 @@ func (c *call) serve() error {
 	if c.resource == nil && !g.hasGroup(c.Group) {
 		return errPageNotFound
 	}
+	if c.resource != nil && c.lacks() {
+		return failure(http.StatusNotImplemented, metav1.StatusReasonUnknown,
+			fmt.Sprintf("reflectortest does not serve %s/%s, which a real server does: see its doc.go", c.Resource, c.Subresource))
+	}
 	if c.resource == nil || !c.exists() {
 		return errResourceNotFound()
 	}
@@ -94,6 +100,29 @@ func (c *call) serve() error {
 	}
 }
 
+// lacking are the subresources of built-in kinds that the real server has and this one has not.
+var lacking = map[string][]string{
+	"certificatesigningrequests": {"approval"},
+	"deployments":                {"scale"},
+	"nodes":                      {"proxy"},
+	"pods":                       {"attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize"},
+	"replicasets":                {"scale"},
+	"replicationcontrollers":     {"scale"},
+	"serviceaccounts":            {"token"},
+	"services":                   {"proxy"},
+	"statefulsets":               {"scale"},
+}
+
+// lacks reports whether the URL is of a subresource that only the real server has. To answer it with 404 would
+// tell a client that drains a node that the pod is gone.
+func (c *call) lacks() bool {
+	name, _, _ := strings.Cut(c.Subresource, "/") // a proxy has a path of its own
+	if !c.resource.typed {
+		return name == "scale" && c.resource.scale
+	}
+	return slices.Contains(lacking[c.Resource], name)
+}
+
 // exists reports whether the resource has the URL, for any verb.
 func (c *call) exists() bool {
 	switch {
@@ -121,8 +150,10 @@ func (c *call) allowed() bool {
 		return c.Name == "" && !everywhere
 	case "get", "update", "patch":
 		return c.Name != ""
-	case "delete", "deletecollection":
+	case "delete":
 		return c.Subresource == "" && !everywhere
+	case "deletecollection":
+		return c.Subresource == "" && !everywhere && !c.resource.isNamespaces()
 	default:
 		return false
 	}

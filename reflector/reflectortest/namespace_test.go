@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 )
@@ -104,4 +105,16 @@ func TestUpdateOfANamespaceByATestKeepsWhatHoldsIt(t *testing.T) {
 	require.NoError(t, server.Get(stored))
 	assert.Equal(t, "a", stored.Labels["team"])
 	assert.Equal(t, []corev1.FinalizerName{corev1.FinalizerKubernetes}, stored.Spec.Finalizers)
+}
+
+func TestNamespacesAreNotAnnouncedForDeletionAsACollection(t *testing.T) {
+	client, err := discovery.NewDiscoveryClientForConfig(reflectortest.Start(t).Config())
+	require.NoError(t, err)
+	list, err := client.ServerResourcesForGroupVersion("v1")
+	require.NoError(t, err)
+	for _, r := range list.APIResources {
+		if r.Name == "namespaces" {
+			assert.Equal(t, metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}, r.Verbs)
+		}
+	}
 }

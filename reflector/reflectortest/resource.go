@@ -45,6 +45,7 @@ type Resource struct {
 	Prototype metav1.Object
 
 	selectable []string // paths of the definition's selectableFields
+	scale      bool     // the definition has the subresource scale, which the server lacks
 
 	// structural parses Schema once for all servers with the option.
 	structural func() (*structural, error)

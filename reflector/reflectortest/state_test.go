@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 )
@@ -482,4 +484,36 @@ func TestStableUIDsFollowFromNamesAndCounts(t *testing.T) {
 	require.Equal(t, stable, create(reflectortest.WithStableUIDs()))
 	require.Len(t, slices.Compact(slices.Sorted(slices.Values(stable))), 5, "each object has its own")
 	require.NotEqual(t, stable, create())
+}
+
+// TestWhatIsNotServedIsNotTakenForAbsent evicts a pod. Most programs that drain a node take NotFound for a pod
+// that is gone.
+func TestWhatIsNotServedIsNotTakenForAbsent(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithDefinition([]byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: sets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: sets, kind: Set}
+  versions:
+  - {name: v1, served: true, storage: true, subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}}
+  - {name: v2, served: true}
+`), nil))
+	client := kubernetes.NewForConfigOrDie(s.Config())
+	err := client.CoreV1().Pods("default").EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	require.ErrorContains(t, err, "reflectortest does not serve pods/eviction")
+	require.False(t, apierrors.IsNotFound(err))
+	_, err = client.AppsV1().Deployments("default").GetScale(t.Context(), "a", metav1.GetOptions{})
+	require.ErrorContains(t, err, "reflectortest does not serve deployments/scale")
+	require.False(t, apierrors.IsNotFound(err))
+
+	sets := func(version string) error {
+		gvr := schema.GroupVersionResource{Group: "example.com", Version: version, Resource: "sets"}
+		_, err := dynamic.NewForConfigOrDie(s.Config()).Resource(gvr).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{}, "scale")
+		return err
+	}
+	require.ErrorContains(t, sets("v1"), "reflectortest does not serve sets/scale")
+	require.True(t, apierrors.IsNotFound(sets("v2")), "a real server does not have it either")
 }
