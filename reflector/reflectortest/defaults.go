@@ -3,6 +3,7 @@ package reflectortest
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -12,12 +13,14 @@ import (
 )
 
 // WithDefaults makes the server set the defaults of built-in kinds in each object that is written,
-// such as the replicas of a Deployment; builtin_defaults.txt has them all. An operator that compares
+// such as the replicas of a Deployment; builtin_defaults.txt has all that it sets. An operator that compares
 // a stored spec with its own, or dereferences such a field, needs them to meet what it meets in a
 // cluster. They are off by default, because a test that compares whole objects, or counts bytes,
 // gets other objects than it stored.
 //
-// The server still allocates nothing: a Service gets no cluster IP and a Job no selector.
+// A real server sets more: for example in older API versions, in ValidatingAdmissionPolicies, CSIDrivers,
+// RuntimeClasses and the groups flowcontrol and resource, in the behavior of a HorizontalPodAutoscaler, and in
+// a pod's own resources and the volumes iscsi, rbd, scaleIO, azureDisk and image. And this one allocates nothing: a Service gets no cluster IP and a Job no selector.
 func WithDefaults() Option { return optionFunc(func(o *options) { o.defaults = true }) }
 
 //go:embed builtin_defaults.txt
@@ -46,6 +49,7 @@ type defaultLine struct {
 	path  []string
 	value any      // nil for a copy or a part
 	copy  []string // the path of the other field
+	add   bool     // its fields are added to those that there are
 	part  string
 	when  func(scope map[string]any, parent map[string]any) bool
 }
@@ -55,8 +59,8 @@ func parseDefaultLine(text string) defaultLine {
 	path, value, _ := strings.Cut(text, " ")
 	d := defaultLine{path: strings.Split(path, "/"), when: parseCondition(condition)}
 	switch value[0] {
-	case '=':
-		d.copy = strings.Split(value[1:], "/")
+	case '=', '+':
+		d.copy, d.add = strings.Split(value[1:], "/"), value[0] == '+'
 	case '@':
 		d.part = value
 	default:
@@ -84,7 +88,7 @@ func parseCondition(text string) func(scope, parent map[string]any) bool {
 		return func(scope, _ map[string]any) bool { return isLatest(lookUp(scope, path)) }
 	}
 	wanted := strings.Trim(value, `"`)
-	return func(scope, _ map[string]any) bool { return lookUp(scope, path) == wanted }
+	return func(scope, _ map[string]any) bool { return fmt.Sprint(lookUp(scope, path)) == wanted }
 }
 
 // isLatest reports whether an image has the tag latest, which it also has without tag and digest.
@@ -163,7 +167,9 @@ func (d defaultLine) fill(scope, at map[string]any, path []string) {
 // next goes on in the object that the first name of path has led to.
 func (d defaultLine) next(scope, object map[string]any, path []string) {
 	if len(path) == 1 {
-		fill(object, builtinDefaults()[d.part])
+		if d.when(scope, object) {
+			fill(object, builtinDefaults()[d.part])
+		}
 		return
 	}
 	d.fill(scope, object, path[1:])
@@ -171,6 +177,13 @@ func (d defaultLine) next(scope, object map[string]any, path []string) {
 
 func (d defaultLine) set(scope, at map[string]any, name string) {
 	value, old := d.value, at[name]
+	if d.add {
+		if more, ok := lookUp(scope, d.copy).(map[string]any); ok && d.when(scope, at) {
+			all, _ := old.(map[string]any)
+			at[name] = merged(more, all)
+		}
+		return
+	}
 	if d.copy != nil {
 		if value = lookUp(scope, d.copy); old == int64(0) {
 			old = nil
@@ -179,4 +192,11 @@ func (d defaultLine) set(scope, at map[string]any, name string) {
 	if (old == nil || old == "") && value != nil && d.when(scope, at) {
 		at[name] = runtime.DeepCopyJSONValue(value)
 	}
+}
+
+// merged returns the fields of two objects; those of the second one win.
+func merged(a, b map[string]any) map[string]any {
+	all := runtime.DeepCopyJSON(a)
+	maps.Copy(all, b)
+	return all
 }
