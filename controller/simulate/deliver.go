@@ -185,11 +185,55 @@ func (w *world) deliver(m *message) {
 		if m.verb == "watch" && !slices.Contains(w.result.watched, m.target.gvr.Resource) {
 			w.result.watched = append(w.result.watched, m.target.gvr.Resource)
 		}
+		if m.verb == "get" {
+			w.deliverGet(m)
+			return
+		}
 		w.note(m, "")
 		m.verdict <- &verdict{}
 		return
 	}
 	w.deliverWrite(m)
+}
+
+// deliverGet lets a read of one object go on, which a line can refuse, too.
+func (w *world) deliverGet(m *message) {
+	name := "get " + w.alias(m.target)
+	w.counts[name]++
+	id := fmt.Sprintf("%s#%d", name, w.counts[name])
+	w.tell("p%d %s", m.process.number, id)
+	v := &verdict{}
+	for i, c := range w.schedule {
+		if c.verb == fail && c.at == id && !w.fired[i] {
+			w.fired[i] = true
+			w.tell("  ** %s", c)
+			w.fail(c, name, m.target, v)
+		}
+	}
+	w.keepFailing(name, m.target, v)
+	m.verdict <- v
+}
+
+// fail refuses a request, and with a duration those after it with its name.
+func (w *world) fail(c clause, name string, t target, v *verdict) {
+	v.status = refusal(c.what, t)
+	w.moved = time.Now() // the operator has to try again
+	if c.since > 0 {
+		w.failing = append(w.failing, &failing{clause: c, name: name, until: time.Now().Add(c.since)})
+	}
+}
+
+// keepFailing refuses a request if those with its name fail now, and reports whether they do.
+func (w *world) keepFailing(name string, t target, v *verdict) (fails bool) {
+	for _, f := range w.failing {
+		if f.name == name && time.Now().Before(f.until) {
+			fails = true
+			f.refused++
+			v.status = refusal(f.what, t)
+			w.moved = time.Now()
+		}
+	}
+	return fails
 }
 
 // deliverWrite lets a write go on, after the time that it takes.
@@ -230,10 +274,7 @@ func (w *world) deliverWrite(m *message) {
 			w.lagNext()
 			v.crash = true
 		case fail:
-			v.status = refusal(c.what, m.target)
-			if c.since > 0 {
-				w.failing = append(w.failing, &failing{clause: c, name: name, until: time.Now().Add(c.since)})
-			}
+			w.fail(c, name, m.target, v)
 		case lose:
 			v.lose = true
 		case expire:
@@ -271,15 +312,8 @@ func (w *world) deliverWrite(m *message) {
 			after = append(after, func() { w.annotate(m.target) })
 		}
 	}
-	for _, f := range w.failing {
-		if f.name == name && time.Now().Before(f.until) {
-			f.refused++
-			w.written-- // it is judged by its rate
-			v.status = refusal(f.what, m.target)
-		}
-	}
-	if v.status != nil {
-		w.moved = time.Now() // the operator has to try again
+	if w.keepFailing(name, m.target, v) {
+		w.written-- // it is judged by its rate
 	}
 	m.verdict <- v
 	if w.schedule.has(compact) && !w.schedule.has(restoreBefore) && !w.schedule.has(restartBehind) { // both need the history
@@ -291,6 +325,7 @@ func (w *world) deliverWrite(m *message) {
 	}
 	if len(after) > 0 {
 		synctest.Wait()
+		w.checkNow() // before another client changes the state
 		for _, do := range after {
 			do()
 		}

@@ -36,6 +36,7 @@
 //	stop after W                      Operator's context ends there; after 30 seconds the process is killed
 //	fail W with A                     the server refuses it: A is 409, 429, 500 or denied
 //	fail W with A for 10m             it refuses each such write for that long
+//	fail get sites default/a#1 with A the same for a read of one object, which no exploration plays
 //	lose W                            the write is stored, and the operator gets 504 Timeout instead of the answer
 //	hold R from W for N writes        events of a resource, or of * for all, come late, by at most ten
 //	                                  seconds; also "for 30s"
@@ -59,13 +60,15 @@
 // # What is a finding
 //
 //   - Before the first step or after a step, the cluster differs from the undisturbed run: an object or
-//     a field is missing, left over or different. UIDs, versions, times and generated names are not compared.
+//     a field is missing, left over or different. UIDs, versions, times and generated names are not compared,
+//     nor is the order of lists whose items have names. Of a generation, only whether status.observedGeneration
+//     is that of the object.
 //   - The operator does not settle (a step has at most 300 writes, so keep scenarios small), ends by
 //     itself, does not end when its context ends, or panics.
 //   - An object stays in deletion.
 //   - A write replaces a value that another client has written and that the process had not read, or
 //     removes the annotation of annotate.
-//   - A deletion without a precondition removes another object than the cache showed.
+//   - A deletion by name without a precondition removes another object than the cache showed.
 //   - An object is created or deleted more often than undisturbed.
 //   - A process writes after it has lost its lease and another process has it, or two have one identity.
 //   - Requests, or writes that change nothing, are a multiple of those of the undisturbed run.
@@ -76,7 +79,9 @@
 //
 //   - Quotas and validation do not take place, webhooks only with reflectortest.WithAdmission, and
 //     defaults of built-in kinds only with reflectortest.WithDefaults. Subresources other than the
-//     status do not exist.
+//     status do not exist; an operator that needs one is a finding.
+//   - Reads that fail: an exploration disturbs writes and watches. See the clause "fail get".
+//   - What an operator does by the clock after it has been quiet for Quiet, without a step of [Wait].
 //   - A schedule decides the order of messages, not of goroutines: it finds no data race by itself. Run it
 //     with -race.
 //   - A bug that the undisturbed run has, too, unless it is of a kind that needs no comparison.

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,8 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -221,7 +224,7 @@ func TestAUserWhoActsEarlyWaitsIfTheServerRefuses(t *testing.T) {
 	s := Scenario{Operator: release, Steps: []Step{Create(held), Delete(held), Create(held)}}
 	trace, failures := Play(t, s, "steps 2 and 3 together")
 	assert.Empty(t, failures)
-	assert.Contains(t, strings.Join(trace, "\n"), `user: create ConfigMap default/a has to wait: configmaps "a" already exists`)
+	assert.Contains(t, strings.Join(trace, "\n"), `user: create ConfigMap default/a has to wait: object is being deleted: configmaps "a" already exists`)
 	assert.Empty(t, Find(t, s))
 }
 
@@ -279,4 +282,105 @@ func TestAnItemThatTheServerHasMergedIsNotLost(t *testing.T) {
 	assert.False(t, change{path: ".conditions", before: theirs.after, after: list("Ready", "Theirs", "Ours")}.loses(theirs))
 	assert.True(t, change{path: ".conditions", before: theirs.after, after: list("Ready", "Ours")}.loses(theirs))
 	assert.True(t, change{path: ".color", before: "blue", after: "red"}.loses(change{path: ".color", before: "red", after: "blue"}))
+}
+
+// An operator that takes an error of its write for the end keeps its status behind until its next event.
+func TestAStatusThatStaysBehindItsGenerationIsAFinding(t *testing.T) {
+	steps := []Step{
+		Create(budget()),
+		Change(budget(), func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = new(intstr.FromInt32(2)) }),
+	}
+	for _, buggy := range []bool{true, false} {
+		_, failures := Play(t, Scenario{Operator: observing(buggy), Steps: steps}, "fail update poddisruptionbudgets/status default/a#2 with 409")
+		if !buggy {
+			assert.Empty(t, failures)
+			continue
+		}
+		require.NotEmpty(t, failures)
+		assert.Equal(t, `after step 2 (change PodDisruptionBudget default/a) the cluster differs from the undisturbed run: PodDisruptionBudget default/a: `+
+			`.status.observedGeneration is "another than that of the object", undisturbed "that of the object"`, failures[0])
+	}
+}
+
+func budget() *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))}}
+}
+
+// observing acts once on each generation, as an operator does that only hears of changes.
+func observing(buggy bool) func(context.Context, *rest.Config) error {
+	return func(ctx context.Context, config *rest.Config) error {
+		budgets := kubernetes.NewForConfigOrDie(config).PolicyV1().PodDisruptionBudgets("default")
+		for heard := int64(0); ; {
+			b, err := budgets.Get(ctx, "a", metav1.GetOptions{})
+			if err == nil && b.Generation != heard {
+				b.Status.ObservedGeneration = b.Generation
+				if _, err := budgets.UpdateStatus(ctx, b, metav1.UpdateOptions{}); err == nil || buggy {
+					heard = b.Generation
+				}
+			}
+			select {
+			case <-time.After(25 * time.Second):
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+}
+
+// An operator that drains ignores that a pod is gone, and must not take a missing subresource for it.
+func TestASubresourceThatTheServerLacksIsAFinding(t *testing.T) {
+	drain := func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		err := c.CoreV1().Pods("default").EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
+		return errors.Join(ignoreNotFound(err), keep(ctx, c, p))
+	}
+	findings := Find(t, Scenario{Operator: polling(drain), Steps: life})
+	require.Len(t, findings, 1)
+	assert.Equal(t, Finding{Failures: []string{"the operator needs pods/eviction, which the server in memory does not have, so what it does with it is not tested"}, group: "lacks pods/eviction"}, findings[0])
+}
+
+func TestTheInvariantSeesTheStateBeforeAStepThatFollowsAtOnce(t *testing.T) {
+	const create = "create serviceaccounts default/a#1"
+	var seen []string
+	s := Scenario{Operator: cached, Steps: life, Reset: func() { seen = nil }, Invariant: func(s *reflectortest.Server) error {
+		p, a := parent(), child(parent())
+		if s.Get(p) == nil && s.Get(a) == nil {
+			seen = append(seen, p.Data["color"]+" "+a.Labels["color"])
+		}
+		return nil
+	}}
+	_, failures := Play(t, s, "step after "+create)
+	assert.Empty(t, failures)
+	assert.Equal(t, []string{"red red", "blue red", "blue blue"}, seen)
+}
+
+// An operator that reads the cluster itself must not take an error for absence.
+func TestALineRefusesARead(t *testing.T) {
+	for _, buggy := range []bool{true, false} {
+		operator := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+			accounts := c.CoreV1().ServiceAccounts("default")
+			_, err := accounts.Get(ctx, "a", metav1.GetOptions{})
+			if err == nil || !buggy && ignoreNotFound(err) != nil {
+				return err
+			}
+			account := child(p)
+			account.Name, account.GenerateName = "", "a-"
+			if p.Data["done"] == "" {
+				account.Name = "a"
+			}
+			if _, err = accounts.Create(ctx, account, metav1.CreateOptions{}); err == nil && p.Data["done"] == "" {
+				p.Data = map[string]string{"done": "yes"}
+				_, err = c.CoreV1().ConfigMaps("default").Update(ctx, p, metav1.UpdateOptions{})
+			}
+			return err
+		})
+		for _, line := range []string{"fail get serviceaccounts default/a#2 with 500", "fail get serviceaccounts default/a#2 with denied for 10m"} {
+			_, failures := Play(t, Scenario{Operator: operator, Steps: life[:1]}, line)
+			if buggy {
+				require.NotEmpty(t, failures, line)
+				assert.Contains(t, failures[0], "ServiceAccount default/a-* exists")
+			} else {
+				assert.Empty(t, failures, line)
+			}
+		}
+	}
 }

@@ -99,7 +99,9 @@ func (w *world) checkNow() bool {
 	w.checkPanics()
 	if v := w.server.ResourceVersion(); v != w.checked && w.scenario.Invariant != nil {
 		w.checked = v
-		if err := w.scenario.Invariant(w.server); err != nil {
+		var err error
+		w.playing.call("Scenario.Invariant", func() { err = w.scenario.Invariant(w.server) })
+		if err != nil {
 			w.result.fail("invariant", "the invariant does not hold at version %d: %.500v", v, err)
 		}
 	}
@@ -321,7 +323,9 @@ func (w *world) annotate(t target) {
 		}
 		annotations[annotationKey] = "kept"
 		object.SetAnnotations(annotations)
-		if err := w.server.Update(object); err != nil {
+		var err error
+		w.playing.call("an annotation by another client", func() { err = w.server.Update(object) })
+		if err != nil {
 			w.result.fail("annotate", "another client cannot annotate %s: %v", w.alias(t), err)
 			continue
 		}

@@ -142,6 +142,7 @@ func (w *world) restore() {
 		w.result.fail("restore", "the server cannot be restored: %v", err)
 	}
 	w.next = w.backup.step // the user sees that the later steps are undone
+	w.until = time.Time{}  // of a step of Wait, whose time has passed
 	w.backup, w.result.restored = point{}, true
 	w.annotated, w.playedAt, w.checked, w.moved = nil, 0, 0, time.Now()
 }

@@ -140,6 +140,9 @@ func parseClause(text string) (clause, error) {
 		if !slices.Contains(answers, c.what) {
 			return c, fmt.Errorf("simulate: %.200q: a write fails with %s, not with %q", text, strings.Join(answers, ", "), c.what)
 		}
+		if strings.HasPrefix(c.at, "get ") {
+			return c, checkRequest(text, c.at, func(verb string) bool { return verb == "get" })
+		}
 		return c, checkWrite(text, c.at)
 	case holdEvents:
 		c := clause{verb: holdEvents}
@@ -168,10 +171,12 @@ func parseClause(text string) (clause, error) {
 }
 
 // checkWrite requires a write as the trace shows it: VERB RESOURCE NAMESPACE/NAME#COUNT.
-func checkWrite(text, at string) error {
+func checkWrite(text, at string) error { return checkRequest(text, at, isWrite) }
+
+func checkRequest(text, at string, isVerb func(string) bool) error {
 	words := strings.Fields(at)
 	_, count, counted := strings.Cut(at, "#")
-	if n, err := strconv.Atoi(count); len(words) != 3 || !isWrite(words[0]) || !counted || err != nil || n < 1 {
+	if n, err := strconv.Atoi(count); len(words) != 3 || !isVerb(words[0]) || !counted || err != nil || n < 1 {
 		return fmt.Errorf("simulate: %.200q: %q is no write such as \"update sites/status default/a#1\"", text, at)
 	}
 	return nil

@@ -42,7 +42,7 @@ type Scenario struct {
 	Steps []Step
 	// Players are the controllers around the operator. The garbage collector always plays.
 	Players []Player
-	// Invariant is checked at each state of the server.
+	// Invariant is checked after each write of the operator, each step, and each turn of the players.
 	Invariant func(s *reflectortest.Server) error
 	// Reset empties the operator's state outside of the cluster before each run. Outside returns that state
 	// as lines, which are compared like objects. With either field, runs are played one after another,
@@ -71,10 +71,14 @@ type Scenario struct {
 // early: then the user waits after all.
 type Step struct {
 	Name string
-	Do   func(s *reflectortest.Server) error
+	// Do must not wait, neither for the operator nor for time: while it runs, the operator's requests stay
+	// where they are. Wait with When, or with a step of Wait.
+	Do func(s *reflectortest.Server) error
 	// When, if not nil, does the step as soon as it returns true, without waiting until the operator has
 	// settled. A name that has to be free again is an example. If the operator settles before, the run fails.
 	When func(s *reflectortest.Server) bool
+
+	wait time.Duration // of Wait
 }
 
 // Create creates a copy of an object.
@@ -112,6 +116,13 @@ func Delete(object metav1.Object, policy ...metav1.DeletionPropagation) Step {
 		}
 		return s.Delete(object, policy...)
 	}}
+}
+
+// Wait lets time pass until d after the step before it, while the operator goes on, and then until the operator has
+// settled. It is for operators that act by the clock: without it, a run goes on once nothing was written for
+// Quiet. Let it end when such an operator has been quiet for a while.
+func Wait(d time.Duration) Step {
+	return Step{Name: "wait " + shortDuration(d), Do: func(*reflectortest.Server) error { return nil }, wait: d}
 }
 
 func describe(object metav1.Object) string {
@@ -416,21 +427,26 @@ func (s *Scenario) run(t *testing.T, dog *watchdog, undisturbed *result, line sc
 // bubble plays one schedule in a bubble of its own.
 func (s *Scenario) bubble(t *testing.T, dog *watchdog, undisturbed *result, line schedule) (r *result) {
 	t.Helper()
+	p := dog.begin(line)
+	defer p.end()
 	if s.Reset != nil {
-		s.Reset()
+		p.call("Scenario.Reset", s.Reset)
 	}
-	defer dog.begin(line)()
 	end := func() {}
 	defer func() { end() }() // after the server's last goroutine
 	defer func() {
 		// The bubble panics if a goroutine of the operator is left behind. In production the process would
 		// have ended, so that is no finding, and the result is known by then.
-		if e := recover(); e != nil && r == nil {
+		e := recover()
+		if call := p.code.Load(); e != nil && r == nil && call != nil {
+			panic(fmt.Sprintf("%v: %s", e, standstill(*call)))
+		}
+		if e != nil && r == nil {
 			panic(e)
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, s, dog, undisturbed, slices.Clone(line))
+		w := newWorld(t, s, p, undisturbed, slices.Clone(line))
 		end = handlers.use(w)
 		r = w.run(t.Context())
 	})

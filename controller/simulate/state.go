@@ -45,7 +45,7 @@ func (w *world) state() state {
 		s[key] = append(s[key], string(text))
 	}
 	if w.scenario.Outside != nil {
-		s[outside] = w.scenario.Outside()
+		w.playing.call("Scenario.Outside", func() { s[outside] = w.scenario.Outside() })
 	}
 	for _, all := range s {
 		slices.Sort(all)
@@ -71,9 +71,12 @@ func (t tree) string(path ...string) string {
 	return text
 }
 
-// normalize removes what the server sets, and what counts writes.
+// normalize removes what the server sets, and what counts writes. How often a spec changed may differ, but not
+// whether the status is that of the last change: clients that wait for it would wait for ever.
 func (t tree) normalize() {
+	var generation any
 	if meta, ok := t["metadata"].(map[string]any); ok {
+		generation = meta["generation"]
 		for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
 			delete(meta, field)
 		}
@@ -89,7 +92,15 @@ func (t tree) normalize() {
 			delete(status, "podIP")
 			delete(status, "podIPs")
 		}
-		delete(status, "observedGeneration")
+		switch observed, ok := status["observedGeneration"]; {
+		case !ok:
+		case generation == nil:
+			delete(status, "observedGeneration")
+		case observed == generation:
+			status["observedGeneration"] = "that of the object"
+		default:
+			status["observedGeneration"] = "another than that of the object"
+		}
 		conditions, _ := status["conditions"].([]any)
 		for _, one := range conditions {
 			if condition, ok := one.(map[string]any); ok {

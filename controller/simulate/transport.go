@@ -188,6 +188,10 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	content, _ := io.ReadAll(response.Body) // of a recorder: it cannot fail
 	response.Body = io.NopCloser(bytes.NewReader(content))
+	if response.StatusCode == http.StatusNotImplemented {
+		what := t.gvr.Resource + "/" + t.subresource
+		p.world.result.fail("lacks "+what, "the operator needs %s, which the server in memory does not have, so what it does with it is not tested", what)
+	}
 	writes := isWrite(parsed.Verb)
 	if writes && response.StatusCode < 300 {
 		p.world.checkWrite(m, r.Header.Get("Content-Type"), before, body, content)

@@ -17,23 +17,37 @@ type watchdog struct {
 	quit     chan struct{}
 	running  sync.WaitGroup
 
-	mu     sync.Mutex
-	played map[*schedule]bool // guarded by mu: what plays now
+	mu    sync.Mutex
+	plays map[*playing]bool // guarded by mu: what plays now
+}
+
+// playing is a schedule that plays.
+type playing struct {
+	dog  *watchdog
+	line schedule
+	code atomic.Pointer[string] // what of the test's own code the driver runs, or nil
+}
+
+// call runs code of the test, which the watchdog names if it does not return.
+func (p *playing) call(what string, code func()) {
+	p.code.Store(&what)
+	defer p.code.Store(nil)
+	code()
 }
 
 // patience is how long, in real time, no message may be delivered.
 const patience = 30 * time.Second
 
 func watch(test string) *watchdog {
-	return watchWith(patience, func(lines []string) {
-		fmt.Fprintln(os.Stderr, hanging(test, lines))
+	return watchWith(patience, func(lines, calls []string) {
+		fmt.Fprintln(os.Stderr, hanging(test, lines, calls))
 		os.Exit(2)
 	})
 }
 
 // watchWith calls hangs when nothing has moved for some time.
-func watchWith(patience time.Duration, hangs func(lines []string)) *watchdog {
-	w := &watchdog{quit: make(chan struct{}), played: map[*schedule]bool{}}
+func watchWith(patience time.Duration, hangs func(lines, calls []string)) *watchdog {
+	w := &watchdog{quit: make(chan struct{}), plays: map[*playing]bool{}}
 	w.running.Go(func() {
 		tick := time.NewTicker(patience)
 		defer tick.Stop()
@@ -45,8 +59,8 @@ func watchWith(patience time.Duration, hangs func(lines []string)) *watchdog {
 			case <-tick.C:
 			}
 			now := w.progress.Load()
-			if lines := w.lines(); len(lines) > 0 && now == last {
-				hangs(lines)
+			if lines, calls := w.now(); len(lines) > 0 && now == last {
+				hangs(lines, calls)
 			}
 			last = now
 		}
@@ -59,43 +73,63 @@ func (w *watchdog) stop() {
 	w.running.Wait()
 }
 
-// begin notes that a schedule plays, until the returned function is called.
-func (w *watchdog) begin(line schedule) (end func()) {
+// begin notes that a schedule plays, until it ends.
+func (w *watchdog) begin(line schedule) *playing {
 	w.progress.Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.played[&line] = true
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.played, &line)
-	}
+	p := &playing{dog: w, line: line}
+	w.plays[p] = true
+	return p
 }
 
-func (w *watchdog) lines() (lines []string) {
+func (p *playing) end() {
+	p.dog.mu.Lock()
+	defer p.dog.mu.Unlock()
+	delete(p.dog.plays, p)
+}
+
+// now returns the lines that play, and what they run of the test's own code.
+func (w *watchdog) now() (lines, calls []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for line := range w.played {
-		lines = append(lines, line.String())
+	for p := range w.plays {
+		lines = append(lines, p.line.String())
+		if what := p.code.Load(); what != nil {
+			calls = append(calls, *what)
+		}
 	}
-	return lines
+	return lines, calls
 }
 
 // hanging says which goroutines keep time from passing.
-func hanging(test string, lines []string) string {
+func hanging(test string, lines, calls []string) string {
 	buffer := make([]byte, 8<<20)
 	stacks := string(buffer[:runtime.Stack(buffer, true)])
 	var b strings.Builder
 	fmt.Fprintf(&b, "simulate: %s, playing %q: nothing has moved for %v of real time.\n", test, lines, patience)
-	b.WriteString(culprits(stacks))
+	b.WriteString(culprits(stacks, calls))
 	return b.String()
 }
 
-// culprits describes the goroutines in bubbles that do not wait for something in their bubble.
-func culprits(stacks string) string {
+// standstill says what is wrong with code of the test that does not return.
+func standstill(call string) string {
+	return call + ` does not return, and until then the operator stands still. What to do: let it neither wait nor use a client of the operator. A step waits with Step.When, and a hook of reflectortest.WithAdmission reads from Admission.Server.`
+}
+
+// culprits describes the goroutines in bubbles that do not wait for something in their bubble, and those that run
+// code of the test.
+func culprits(stacks string, calls []string) string {
 	var b strings.Builder
+	for _, call := range calls {
+		fmt.Fprintf(&b, "%s\n\n", standstill(call))
+	}
 	for stack := range strings.SplitSeq(stacks, "\n\n") {
 		head, _, _ := strings.Cut(stack, "\n")
+		if len(calls) > 0 && strings.Contains(stack, "simulate.(*playing).call(") {
+			fmt.Fprintf(&b, "%s\n\n", stack)
+			continue
+		}
 		if !strings.Contains(head, "synctest bubble") || strings.Contains(head, "(durable)") || strings.Contains(stack, "synctest.Run") || strings.Contains(stack, "synctest.Wait") {
 			continue
 		}

@@ -26,7 +26,7 @@ type world struct {
 	schedule schedule
 	fired    []bool // by clause
 	server   *reflectortest.Server
-	watchdog *watchdog
+	playing  *playing
 	result   *result
 	// undisturbed is the run to compare with, or nil in the undisturbed run itself.
 	undisturbed *result
@@ -60,6 +60,8 @@ type world struct {
 	started   int     // processes
 
 	next        int       // step
+	acted       time.Time // when the last step was done, but for one of Wait: then when it is over
+	until       time.Time // when a step of Wait is over; zero after another step
 	moved       time.Time // when something was written last
 	checked     uint64    // the version at which Invariant was checked last
 	written     int       // writes of the operator since the last step
@@ -92,10 +94,10 @@ const bookmarkInterval = 4 * time.Minute
 // so that the order of the two does not depend on chance.
 const collectEvery = 5 * time.Second
 
-func newWorld(t *testing.T, s *Scenario, dog *watchdog, undisturbed *result, line schedule) *world {
+func newWorld(t *testing.T, s *Scenario, p *playing, undisturbed *result, line schedule) *world {
 	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(bookmarkInterval), reflectortest.WithStableUIDs()}, s.Server...)
 	return &world{
-		scenario: s, schedule: line, undisturbed: undisturbed, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), watchdog: dog,
+		scenario: s, schedule: line, undisturbed: undisturbed, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), playing: p,
 		result:  &result{after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}, removed: map[string]int{}},
 		arrived: make(chan struct{}, 1), counts: map[string]int{}, before: map[string]point{}, leases: map[target]holder{}, terms: map[*process]map[target]bool{}, generated: map[string]string{}, expired: map[string]bool{},
 	}
@@ -104,6 +106,7 @@ func newWorld(t *testing.T, s *Scenario, dog *watchdog, undisturbed *result, lin
 // run plays the schedule.
 func (w *world) run(ctx context.Context) *result {
 	ctx = context.WithValue(ctx, worldKey{}, w)
+	w.acted = time.Now()
 	w.result.retried = slices.ContainsFunc(w.schedule, func(c clause) bool { return c.since > 0 && c.verb == fail })
 	for i, c := range w.schedule {
 		w.fired[i] = c.verb == slow || c.verb == compact
@@ -122,8 +125,8 @@ func (w *world) run(ctx context.Context) *result {
 		}
 	}
 	for settled && w.next < len(w.scenario.Steps) {
-		if when := w.scenario.Steps[w.next].When; when != nil && !when(w.server) {
-			w.fails(fmt.Errorf("step %d (%s): its When has not become true", w.next+1, w.scenario.Steps[w.next].Name))
+		if when := w.scenario.Steps[w.next].When; when != nil && !w.ready(when) {
+			w.fails(fmt.Errorf("%s: its When has not become true", w.nextStep()))
 			break
 		}
 		w.step()
@@ -169,7 +172,9 @@ func (w *world) joined(n int) bool {
 // that is already as in the undisturbed run counts as settled much earlier.
 func (w *world) settle(ctx context.Context) bool {
 	quiet := cmp.Or(w.scenario.Quiet, 20*time.Minute)
-	w.moved = time.Now()
+	if w.until.IsZero() {
+		w.moved = time.Now()
+	}
 	w.written, w.delivered, w.played = 0, 0, 0
 	early := min(earlyQuiet, quiet)
 	if w.undisturbed == nil {
@@ -177,7 +182,7 @@ func (w *world) settle(ctx context.Context) bool {
 	}
 	for {
 		synctest.Wait()
-		w.watchdog.progress.Add(1)
+		w.playing.dog.progress.Add(1)
 		if ended, ok := w.reap(ctx); !ok {
 			return false
 		} else if ended {
@@ -203,7 +208,7 @@ func (w *world) settle(ctx context.Context) bool {
 			continue
 		}
 		if w.next < len(w.scenario.Steps) {
-			if when := w.scenario.Steps[w.next].When; when != nil && when(w.server) {
+			if when := w.scenario.Steps[w.next].When; when != nil && w.ready(when) {
 				w.step()
 				continue
 			}
@@ -216,7 +221,7 @@ func (w *world) settle(ctx context.Context) bool {
 			continue
 		}
 		still := time.Since(w.moved)
-		if still >= early && (still >= quiet || w.led()) && !w.holding() && !w.stopping() {
+		if still >= early && (still >= quiet || w.led()) && !w.holding() && !w.stopping() && !time.Now().Before(w.until) {
 			if w.backup.version != 0 {
 				w.restore()
 				continue
@@ -240,6 +245,9 @@ func (w *world) settle(ctx context.Context) bool {
 			if !at.IsZero() {
 				left = min(left, time.Until(at))
 			}
+		}
+		if pause := time.Until(w.until); pause > 0 {
+			left = min(left, pause)
 		}
 		for _, h := range w.holds {
 			if !h.until.IsZero() {
@@ -266,14 +274,41 @@ func (w *world) busy() bool { return time.Since(w.moved) < earlyQuiet }
 
 // step lets the user act.
 func (w *world) step() {
+	w.tell("user: %s", w.scenario.Steps[w.next].Name)
+	if err := w.do(); err != nil {
+		w.fails(fmt.Errorf("%s fails: %w", w.nextStep(), err))
+	}
+	w.done()
+}
+
+// nextStep is the name of the next step in what the test reads.
+func (w *world) nextStep() string {
+	return fmt.Sprintf("step %d (%s)", w.next+1, w.scenario.Steps[w.next].Name)
+}
+
+// do does the next step, which done then counts.
+func (w *world) do() (err error) {
+	w.playing.call(w.nextStep(), func() { err = w.scenario.Steps[w.next].Do(w.server) })
+	return err
+}
+
+func (w *world) done() {
 	step := w.scenario.Steps[w.next]
 	w.next++
-	w.tell("user: %s", step.Name)
-	if err := step.Do(w.server); err != nil {
-		w.fails(fmt.Errorf("step %d (%s) fails: %w", w.next, step.Name, err))
-	}
 	w.learnNames()
+	if step.wait > 0 {
+		w.acted = w.acted.Add(step.wait)
+		w.until = w.acted
+		return
+	}
 	w.moved = time.Now()
+	w.acted, w.until = w.moved, time.Time{}
+}
+
+// ready asks the next step's When.
+func (w *world) ready(when func(*reflectortest.Server) bool) (ok bool) {
+	w.playing.call("When of "+w.nextStep(), func() { ok = when(w.server) })
+	return ok
 }
 
 // fails notes that the run cannot go on as it should. An undisturbed run is then nothing to compare with.
@@ -292,18 +327,16 @@ func (w *world) stepEarly() bool {
 		return false
 	}
 	step := w.scenario.Steps[w.next]
-	if step.When != nil && !step.When(w.server) {
+	if step.When != nil && !w.ready(step.When) {
 		w.tell("user: %s has to wait", step.Name)
 		return false
 	}
-	if err := step.Do(w.server); err != nil {
+	if err := w.do(); err != nil {
 		w.tell("user: %s has to wait: %v", step.Name, err)
 		return false
 	}
-	w.next++
 	w.tell("user: %s", step.Name)
-	w.learnNames()
-	w.moved = time.Now()
+	w.done()
 	return true
 }
 
@@ -316,7 +349,9 @@ func (w *world) play() bool {
 	if !w.collect.IsZero() && !time.Now().Before(w.collect) {
 		w.collect = time.Time{}
 		before := w.server.Objects()
-		if w.server.CollectGarbage() {
+		var collected bool
+		w.playing.call("the garbage collector", func() { collected = w.server.CollectGarbage() })
+		if collected {
 			w.tell("the garbage collector acts")
 			w.collect = time.Now().Add(collectEvery)
 			left := map[string]bool{}
@@ -334,7 +369,9 @@ func (w *world) play() bool {
 	if now != w.playedAt || !w.playAgain.IsZero() && !time.Now().Before(w.playAgain) {
 		w.playAgain = time.Time{}
 		for _, player := range w.scenario.Players {
-			again, err := player(w.server)
+			var again time.Duration
+			var err error
+			w.playing.call("a player", func() { again, err = player(w.server) })
 			if err != nil {
 				w.result.fail("player", "a player fails: %.500v", err)
 			}

@@ -1,0 +1,70 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// hourly makes a ServiceAccount for each hour since the ConfigMap was created. With the bug, it does not make up for
+// one that is late.
+func hourly(buggy bool) act {
+	return func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		age := time.Since(p.CreationTimestamp.Time)
+		if p.DeletionTimestamp != nil || buggy && age%time.Hour > time.Minute {
+			return nil
+		}
+		for n := 1; n <= int(age/time.Hour); n++ {
+			account := child(p)
+			account.Name = fmt.Sprintf("a-%d", n)
+			accounts := c.CoreV1().ServiceAccounts("default")
+			if _, err := accounts.Get(ctx, account.Name, metav1.GetOptions{}); ignoreNotFound(err) != nil {
+				return err
+			} else if err == nil {
+				continue
+			}
+			if _, err := accounts.Create(ctx, account, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func TestAnOperatorThatActsByTheClockIsDisturbedWhenItActs(t *testing.T) {
+	day := []Step{Create(parent()), Wait(90 * time.Minute), Wait(time.Hour), Delete(parent())}
+	assert.Equal(t, "wait 1h30m", day[1].Name)
+	assert.Empty(t, Find(t, Scenario{Operator: polling(hourly(false)), Steps: day}))
+
+	trace, failures := Play(t, Scenario{Operator: polling(hourly(false)), Steps: day}, "crash after create serviceaccounts default/a-2#1")
+	assert.Empty(t, failures)
+	inOrder(t, trace, "user: wait 1h30m", "p0 create serviceaccounts default/a-1#1", "user: wait 1h", "p0 create serviceaccounts default/a-2#1", "p1 ", "user: delete ConfigMap default/a")
+
+	_, failures = Play(t, Scenario{Operator: polling(hourly(true)), Steps: day}, "fail create serviceaccounts default/a-1#1 with 500 for 10m")
+	require.NotEmpty(t, failures)
+	assert.Equal(t, "after step 2 (wait 1h30m) the cluster differs from the undisturbed run: ServiceAccount default/a-1 is missing", failures[0])
+}
+
+// A disturbed run settles earlier than the undisturbed one, and its clock is the same all the same.
+func TestAWaitCountsFromTheStepBefore(t *testing.T) {
+	var at []time.Time
+	note := func(step Step) Step {
+		do := step.Do
+		step.Do = func(s *reflectortest.Server) error { at = append(at, time.Now()); return do(s) }
+		return step
+	}
+	steps := []Step{note(Create(parent("color", "red"))), Wait(10 * time.Minute), note(paint("blue")), Wait(time.Hour), note(Delete(parent()))}
+	s := Scenario{Operator: polling(keep), Steps: steps, Reset: func() { at = nil }}
+	_, failures := Play(t, s, "slow")
+	assert.Empty(t, failures)
+	require.Len(t, at, 3)
+	assert.Equal(t, []time.Duration{10 * time.Minute, time.Hour}, []time.Duration{at[1].Sub(at[0]), at[2].Sub(at[1])})
+}
