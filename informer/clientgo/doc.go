@@ -6,7 +6,7 @@
 // [NewSharedIndexInformer], [NewInformer] and [NewIndexerInformer] have the arguments of the
 // functions with these names in package cache. A program changes the package name, and uses an
 // informer of this module. The compiler builds one informer for all kinds, which keeps programs
-// small.
+// small. A program with a store of its own does the same with [NewReflectorWithOptions].
 //
 // [NewTyped] makes a typed informer of a client, for code that wants a cache.SharedIndexInformer:
 //

@@ -1,16 +1,24 @@
 package clientgo
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/listwatch"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // IntoStore returns a store.Store that writes to a store of client-go, such as the one in which
@@ -32,6 +40,52 @@ import (
 func IntoStore[T reflector.Object](to cache.Store) store.Store[T] {
 	return &intoStore[T]{to: to, known: map[store.Key]types.UID{}, rejected: map[store.Key]bool{}}
 }
+
+// NewReflectorWithOptions is cache.NewReflectorWithOptions, for a program with a store of its own, such as
+// kubelet or kube-state-metrics. The reflector is one of this module over [IntoStore], which says what the store
+// gets. Each Run begins with a list, which reaches the store as a Replace, because some stores count as filled
+// only after one. A list or an event with an object of another type than the example is reported and not stored;
+// a nil example allows all types. Other failures are reported where client-go reports them.
+//
+// HasSynced of the controller is true once the first list is in the store. The options ResyncPeriod,
+// MinWatchTimeout, Clock and Backoff have no effect.
+func NewReflectorWithOptions(lw cache.ListerWatcher, example any, to cache.Store, options cache.ReflectorOptions) cache.Controller {
+	name := cmp.Or(options.Name, options.TypeDescription, fmt.Sprintf("%T", example))
+	h := &hooks[Object]{name: name, prepare: exactly(example)}
+	into := IntoStore[Object](to)
+	return filling{
+		reflector: reflector.New(listwatch.Client[Object](lw), decorate.Transform(into, objectKey[Object], h.transformed),
+			reflector.WithName(name), reflector.WithErrorHandler(h.failed), reflector.WithInitialList()),
+		name: name, into: into, logger: options.Logger,
+	}
+}
+
+// filling is the controller of a reflector that fills a store of client-go.
+type filling struct {
+	reflector *reflector.KubernetesResourceReflector[Object]
+	name      string
+	into      store.Store[Object]
+	logger    *klog.Logger // nil for the logger of the context
+}
+
+func (f filling) Run(stop <-chan struct{}) { f.RunWithContext(wait.ContextForChannel(stop)) }
+
+func (f filling) RunWithContext(ctx context.Context) {
+	ctx, cancel := ending(ctx)
+	defer cancel()
+	if f.logger != nil {
+		ctx = klog.NewContext(ctx, *f.logger)
+	}
+	if err := f.reflector.Run(ctx); err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "Reflector ended", "reflector", f.name)
+	}
+}
+
+func (f filling) HasSynced() bool { return cache.IsDone(f.HasSyncedChecker()) }
+func (f filling) HasSyncedChecker() cache.DoneChecker {
+	return synced{"reflector " + f.name, f.reflector.Synced()}
+}
+func (f filling) LastSyncResourceVersion() string { return f.into.ResourceVersion() }
 
 type intoStore[T reflector.Object] struct {
 	to       cache.Store

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -89,6 +90,15 @@ func (s *metricsStore) read() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Values(s.metrics))
+}
+
+// take returns the calls since it was last called.
+func (s *metricsStore) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := s.calls
+	s.calls = nil
+	return calls
 }
 
 func (s *metricsStore) heal() {
@@ -177,6 +187,59 @@ func TestLastKnownStateHasTheTypeOfTheObjects(t *testing.T) {
 	key := store.Key{Namespace: "default", Name: "a"}
 	assert.Equal(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u"}}, lastKnown[*configMap](key, "u"))
 	assert.IsType(t, &metav1.PartialObjectMetadata{}, lastKnown[Object](key, "u"))
+}
+
+// TestReflectorOfAListerWatcherFillsAStoreOfClientGo serves programs that call cache.NewReflectorWithOptions.
+func TestReflectorOfAListerWatcherFillsAStoreOfClientGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reported.take()
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "x"), named("b", "x"))
+		to := newMetricsStore("")
+		lw := cache.NewListWatchFromClient(clientset(t, server).CoreV1().RESTClient(), "configmaps", "", fields.Everything())
+		r := NewReflectorWithOptions(lw, &corev1.ConfigMap{}, to, cache.ReflectorOptions{Name: "metrics"})
+		assert.False(t, r.HasSynced())
+		stop := run(t, r)
+		synctest.Wait()
+		assert.True(t, r.HasSynced())
+		assert.Equal(t, "3", r.LastSyncResourceVersion())
+		assert.Equal(t, []string{"a:x", "b:x"}, to.read())
+		require.NoError(t, server.Delete(named("b")))
+		synctest.Wait()
+		assert.Equal(t, []string{"a:x"}, to.read())
+
+		stop()
+		require.NoError(t, server.Update(named("a", "y")))
+		to.take()
+		stopped := make(chan struct{})
+		go r.Run(stopped)
+		synctest.Wait()
+		assert.Equal(t, []string{"replace a"}, to.take(), "some stores wait for a Replace after each start")
+		close(stopped)
+		synctest.Wait()
+		assert.Empty(t, reported.take())
+	})
+}
+
+func TestFailuresOfAReflectorThatFillsAStoreOfClientGoAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reported.take()
+		server := reflectortest.Start(t)
+		create(t, server, named("a"))
+		to := newMetricsStore("")
+		lw := cache.NewListWatchFromClient(clientset(t, server).CoreV1().RESTClient(), "configmaps", "", fields.Everything())
+		run(t, NewReflectorWithOptions(lw, &corev1.Secret{}, to, cache.ReflectorOptions{}))
+		synctest.Wait()
+		assert.Empty(t, to.read())
+		errs := reported.take()
+		require.NotEmpty(t, errs)
+		assert.ErrorContains(t, errs[0], "object is a *v1.ConfigMap, not a *v1.Secret")
+
+		NewReflectorWithOptions(nil, &corev1.Secret{}, to, cache.ReflectorOptions{}).Run(nil)
+		errs = reported.take()
+		require.NotEmpty(t, errs)
+		assert.ErrorIs(t, errs[len(errs)-1], reflector.ErrNoClient)
+	})
 }
 
 // runsReflector is a reflector for run.

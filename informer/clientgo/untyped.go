@@ -76,7 +76,7 @@ func newUntyped[L any](from reflector.Client[Object, L], h *hooks[Object], name 
 }
 
 // exactly returns a function that rejects objects of another type than the example.
-func exactly(example runtime.Object) func(Object) (Object, error) {
+func exactly(example any) func(Object) (Object, error) {
 	want := reflect.TypeOf(example)
 	if want == nil {
 		return nil

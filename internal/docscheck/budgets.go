@@ -30,7 +30,7 @@ var budgets = map[string]exports{
 	"informer":                            {32, 40}, // a cleanup asks Gone first; LearnScope asks where its key is; WithGet is for clients that select by themselves; CacheReady is for fleet alone
 	"informer/fleet":                      {28, 17}, // reasons why a kind is not served are names; Stopped makes a manager end it last
 	"informer/scoped":                     {5, 2},
-	"informer/clientgo":                   {33, 41}, // NewSharedInformer has client-go's name; WithShallowTransform spares a copy, WithLocalWrites is for tests with a server of their own
+	"informer/clientgo":                   {34, 41}, // NewReflectorWithOptions is the one line of programs with a store of their own; NewSharedInformer has client-go's name; WithShallowTransform spares a copy, WithLocalWrites is for tests with a server of their own
 	"informer/inspect":                    {18, 4},
 	"informer/ondemand":                   {18, 10},
 	"reflector":                           {41, 17}, // LearnScope asks what ClusterScoped tells; OnChange spares a goroutine for each informer; a selected object that is missing is looked up; Polling is a phase of its own; ListTypeError shows its method

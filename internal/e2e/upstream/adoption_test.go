@@ -42,9 +42,10 @@ type program struct {
 	What    string `json:"what"`
 	Module  string `json:"module"`
 	Version string `json:"version"`
-	// Go is a toolchain that fetches the module, if go.mod asks for a newer one than ours. Parts then lower that version.
+	// Go is the toolchain of the program, if go.mod asks for a newer one than ours.
 	Go string `json:"go,omitempty"`
-	// Parts are arguments of go mod edit for modules that the program's go.mod replaces by folders, which its module does not contain.
+	// Parts are arguments of go mod edit for modules that go.mod names and nobody can fetch: folders, which the program's module does not contain, and
+	// what the module proxy does not serve.
 	Parts []string `json:"parts,omitempty"`
 	// Envtest says that the tests need a kube-apiserver.
 	Envtest  bool     `json:"envtest,omitempty"`
@@ -68,7 +69,7 @@ type program struct {
 	Tested    versions `json:"tested"`
 	Stock     outcome  `json:"stock"`
 	Ours      outcome  `json:"ours"`
-	// Reached says that the tests ran informers of this library. Otherwise they made some, and used their stores or handlers.
+	// Reached says that the tests ran reflectors of this library, which informers contain. Otherwise they made some, and used stores or handlers.
 	Reached bool   `json:"reached"`
 	Differs string `json:"differs"`
 }
@@ -164,7 +165,7 @@ func (p *program) try(t *testing.T) {
 		}
 	}
 	p.Ours = p.test(t, folder)
-	require.True(t, p.Ours.made, "the tests make no informer of this library")
+	require.True(t, p.Ours.made, "the tests make no reflector of this library")
 	p.Tested = p.versions(t, folder)
 	p.Reached = p.Ours.reached
 }
@@ -218,7 +219,7 @@ func (p program) command(t *testing.T, folder string, arguments ...string) (outp
 	command := exec.CommandContext(t.Context(), "go", arguments...)
 	command.Dir = folder
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
-	if p.Go != "" && slices.Contains(arguments, "download") {
+	if p.Go != "" {
 		command.Env = append(command.Env, "GOTOOLCHAIN="+p.Go)
 	}
 	if p.Envtest {
@@ -256,9 +257,9 @@ func (p program) test(t *testing.T, folder string) outcome {
 	if p.Skip != "" {
 		arguments = append(arguments, "-skip="+p.Skip)
 	}
-	used := strings.Contains(string(p.run(t, folder, append([]string{"list", "-test", "-deps", "-f={{.ImportPath}}"}, p.Packages...)...)), rootModule+"/informer\n")
+	used := strings.Contains(string(p.run(t, folder, append([]string{"list", "-test", "-deps", "-f={{.ImportPath}}"}, p.Packages...)...)), rootModule+"/reflector\n")
 	if used {
-		arguments = append(arguments, "-coverpkg="+rootModule+"/informer", "-coverprofile="+profile)
+		arguments = append(arguments, "-coverpkg="+rootModule+"/reflector", "-coverprofile="+profile)
 	}
 	output, stderr, err := p.command(t, folder, append(arguments, p.Packages...)...)
 	var exit *exec.ExitError
@@ -304,8 +305,8 @@ func (p program) test(t *testing.T, folder string) outcome {
 	if used {
 		covered, err := os.ReadFile(profile)
 		require.NoError(t, err)
-		result.made = ran(t, covered, "informer.go", "newInformer")
-		result.reached = ran(t, covered, "run.go", "Run")
+		result.made = ran(t, covered, "New")
+		result.reached = ran(t, covered, "Run")
 	}
 	return result
 }
@@ -324,11 +325,12 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// ran says whether a function of package informer ran, by a profile.
-func ran(t *testing.T, profile []byte, file, function string) bool {
+// ran says whether a function of a reflector ran, by a profile.
+func ran(t *testing.T, profile []byte, function string) bool {
 	t.Helper()
+	const file = "reflector.go"
 	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, filepath.Join("..", "..", "..", "informer", file), nil, parser.SkipObjectResolution)
+	parsed, err := parser.ParseFile(files, filepath.Join("..", "..", "..", "reflector", file), nil, parser.SkipObjectResolution)
 	require.NoError(t, err)
 	at := slices.IndexFunc(parsed.Decls, func(d ast.Decl) bool {
 		f, ok := d.(*ast.FuncDecl)
@@ -337,7 +339,7 @@ func ran(t *testing.T, profile []byte, file, function string) bool {
 	require.GreaterOrEqual(t, at, 0, "%s has no function %s", file, function)
 	from, to := files.Position(parsed.Decls[at].Pos()).Line, files.Position(parsed.Decls[at].End()).Line
 
-	statement := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(rootModule+"/informer/"+file) + `:(\d+)\.\S+ \d+ [1-9]\d*$`)
+	statement := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(rootModule+"/reflector/"+file) + `:(\d+)\.\S+ \d+ [1-9]\d*$`)
 	for _, found := range statement.FindAllStringSubmatch(string(profile), -1) {
 		if line := number(t, found[1]); from <= line && line <= to {
 			return true
