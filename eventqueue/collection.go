@@ -61,7 +61,9 @@ type Collection[T any] struct {
 	bypass atomic.Int32
 	// sleeping is the number of consumers that sleep and were not signalled. It is written under mu.
 	sleeping atomic.Int32
-	keepIf   atomic.Pointer[func(Event[T]) bool] // the predicate of KeepIf; nil if there is none
+	// held is the number of queues that Hold keeps out.
+	held   atomic.Int32
+	keepIf atomic.Pointer[func(Event[T]) bool] // the predicate of KeepIf; nil if there is none
 
 	// mu protects the fields below it: see lockAndQueue. A commit may take it inside the cache's writer
 	// lock; consumers take it alone. No user code runs under it.
@@ -76,7 +78,7 @@ type Collection[T any] struct {
 	passes   uint64                     // counts the keys whose turn came while they were out; orders turn.passed
 	delayed  delayed[T]                 // the keys that are not ready before some time
 	timer    *time.Timer                // fires when the first of delayed is due
-	counters Stats                      // without Keys, Delayed and Oldest
+	counters Stats                      // without Keys, Delayed, Held and Oldest
 	unsynced int                        // what Synced waits for: the first list, then its keys that are not settled
 
 	idle chan struct{} // closed when nothing is ready or out; nil if no Drain waits

@@ -60,7 +60,11 @@ func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn 
 		}()
 		for q := range c.deliverAll(ctx, in) {
 			q.handle(ctx, fn, report)
-			if q.held && held.add(q) {
+			if !q.held {
+				continue
+			}
+			c.held.Add(1)
+			if held.add(q) {
 				running.Go(func() {
 					select {
 					case <-q.until:
@@ -68,6 +72,7 @@ func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn 
 					case <-c.closed:
 					}
 					for _, q := range held.take(q.until) {
+						c.held.Add(-1)
 						q.Release()
 					}
 				})

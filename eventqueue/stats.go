@@ -22,6 +22,8 @@ type Stats struct {
 	Delayed int
 	// InFlight is the number of queues that were handed out and not settled yet.
 	InFlight int
+	// Held is how many of these [Queue.Hold] keeps out. No handler runs for them.
+	Held int
 	// Events is the number of events that wait or are out.
 	Events int
 	// Oldest is the time since the oldest unacknowledged event came, even if later events were
@@ -52,6 +54,7 @@ func (c *Collection[T]) Stats() Stats {
 	defer c.mu.Unlock()
 	s := c.counters
 	s.Keys, s.Delayed = len(c.keys), len(c.delayed)
+	s.Held = min(int(c.held.Load()), s.InFlight)
 	at := now()
 	for _, k := range c.keys {
 		for b := range k.backlogs() {

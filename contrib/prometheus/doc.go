@@ -37,6 +37,7 @@
 //	                                          objects with managed fields, in whole seconds of the
 //	                                          server's clock
 //	cache_objects                             objects in the cache
+//	cache_rejected_objects                    objects that the cache rejected: it lacks them, or their last state
 //	cache_resource_version                    the cache's resource version, if it is a number
 //	synced, ready                             1 or 0
 //	reflectors{phase}                         reflectors by phase
@@ -44,7 +45,7 @@
 //	                                          reflectors; no series before the first contact
 //	watch_broken_seconds                      since there has been no watch; the longest of several reflectors
 //	queue_keys, queue_waiting, queue_delayed,
-//	queue_out, queue_events                   gauges of a subscriber's event queues
+//	queue_out, queue_held, queue_events       gauges of a subscriber's event queues
 //	queue_oldest_seconds                      age of the oldest event
 //	queue_merged_total, queue_dropped_total,
 //	queue_retries_total, queue_panics_total,
@@ -55,8 +56,8 @@
 //	reconcile_duration_seconds{result}        histogram of calls: ok, requeue_after, error, permanent or panic
 //	reconcile_wait_seconds                    histogram: from an event to the first call for its key
 //	reconcile_queue_keys, ...                 the state of a reconciler's queue, as queue_keys and the other
-//	                                          metrics of a subscriber's queues. A key that waits for its own
-//	                                          writes to be seen counts as out
+//	                                          metrics of a subscriber's queues. A key with an event that
+//	                                          waits for its own writes to be seen counts as out and as held
 //	leading{lease}                            1 or 0, by NewLeader
 //	shards{group}, shards_held{group},
 //	shards_ending{group},

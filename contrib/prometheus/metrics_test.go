@@ -15,6 +15,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/scoped"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	prom "github.com/prometheus/client_golang/prometheus"
@@ -158,6 +159,31 @@ func TestMetricsAreThoseOfTheInformer(t *testing.T) {
 		assert.Empty(t, values(t, registry, "kubereflector_cache_objects"))
 		idle.Close()
 		assert.ErrorAs(t, stop(), new(*eventqueue.DrainError), "the worker has failed on one object")
+	})
+}
+
+func TestObjectsThatACacheRejectsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := serve(t, "good", "bad")
+		m, registry := newMetrics()
+		scopes := scoped.New(store.ObjectKey[*corev1.ConfigMap], informer.WithName("scopes"))
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		require.NoError(t, scoped.Add(scopes, store.Scope{Namespace: "default"}, clientset.CoreV1().ConfigMaps("default")))
+		for _, cache := range []*informer.Informer[*corev1.ConfigMap]{mapsOf(t, server, informer.WithName("maps")), scopes.Informer()} {
+			_, err := store.AddIndex(cache.Cache(), "panics", func(c *corev1.ConfigMap) []string {
+				if c.Name == "bad" {
+					panic("bad")
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			prometheus.Add(m, cache)
+			stop := running(t, cache)
+			defer func() { require.NoError(t, stop()) }()
+		}
+		synctest.Wait()
+		assert.Equal(t, "cache_rejected_objects informer=maps 1\ncache_rejected_objects informer=scopes 1", values(t, registry, "kubereflector_cache_rejected_objects"))
 	})
 }
 

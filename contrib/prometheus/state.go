@@ -18,6 +18,7 @@ func newDesc(name, help string, labels ...string) *prom.Desc {
 
 var (
 	objects    = newDesc("cache_objects", "Objects in the cache.")
+	rejected   = newDesc("cache_rejected_objects", "Objects that the cache rejected, so that it lacks them or their last state.")
 	version    = newDesc("cache_resource_version", "The cache's resource version, if it is a number.")
 	synced     = newDesc("synced", "Whether the cache has been filled.")
 	ready      = newDesc("ready", "Whether the cache can be relied on.")
@@ -25,7 +26,7 @@ var (
 	contact    = newDesc("contact_age_seconds", "Time since the server was heard of.")
 	broken     = newDesc("watch_broken_seconds", "Time since there has been no watch; 0 while there is one.")
 
-	states = []*prom.Desc{objects, version, synced, ready, reflectors, contact, broken}
+	states = []*prom.Desc{objects, rejected, version, synced, ready, reflectors, contact, broken}
 )
 
 // phases are all phases of a reflector. A phase without a reflector has the value 0.
@@ -56,6 +57,7 @@ var queueMetrics = []queueMetric{
 	newQueueMetric("waiting", "Objects with events that wait.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Waiting) }),
 	newQueueMetric("delayed", "Objects in back-off.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Delayed) }),
 	newQueueMetric("out", "Objects that are being handled.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.InFlight) }),
+	newQueueMetric("held", "Objects that wait for a cache, of those that are being handled.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Held) }),
 	newQueueMetric("events", "Events that wait or are being handled.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Events) }),
 	newQueueMetric("oldest_seconds", "Age of the oldest event.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return s.Oldest.Seconds() }),
 	newQueueMetric("merged_total", "Events that were merged into others.", prom.CounterValue, func(s *eventqueue.Stats) float64 { return float64(s.Merged) }),
@@ -84,6 +86,11 @@ func (s *shown[T]) collect(to chan<- prom.Metric) {
 		to <- prom.MustNewConstMetric(desc, prom.GaugeValue, value, append([]string{s.name}, labels...)...)
 	}
 	gauge(objects, float64(i.Cache().Len()))
+	lacking := len(i.Cache().Rejected())
+	for _, p := range i.Cache().Partitions() {
+		lacking += len(p.Rejected())
+	}
+	gauge(rejected, float64(lacking))
 	if n, err := strconv.ParseUint(i.Cache().ResourceVersion(), 10, 64); err == nil {
 		gauge(version, float64(n))
 	}

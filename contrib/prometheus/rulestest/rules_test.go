@@ -26,6 +26,7 @@ const healthy = `load 1m
   kubereflector_synced{informer="pods"} 0x3 1x60
   kubereflector_watch_broken_seconds{informer="pods"} 0 20 0x60
   kubereflector_contact_age_seconds{informer="pods"} 5+10x5 5+1x50
+  kubereflector_cache_rejected_objects{informer="pods"} 0x10 1x8 0x40
   kubereflector_event_lag_seconds_bucket{informer="pods", le="1"} 0+98x60
   kubereflector_event_lag_seconds_bucket{informer="pods", le="30"} 0+100x60
   kubereflector_event_lag_seconds_bucket{informer="pods", le="+Inf"} 0+100x60
@@ -37,6 +38,7 @@ const healthy = `load 1m
   kubereflector_watch_duration_seconds_count{informer="pods", reason="cut_off"} 0x9 1x9 2x9 3x9 4x9 5x20
   kubereflector_queue_oldest_seconds{informer="pods", subscriber="worker"} 0+60x10 0x50
   kubereflector_queue_panics_total{informer="pods", subscriber="worker"} 0x60
+  kubereflector_reconcile_queue_oldest_seconds{reconciler="painter"} 0+60x10 0x50
   kubereflector_handler_duration_seconds_count{informer="pods", subscriber="worker", result="ok"} 0+98x60
   kubereflector_handler_duration_seconds_count{informer="pods", subscriber="worker", result="error"} 0+2x60
   kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="ok"} 0+49x60
@@ -92,6 +94,9 @@ var cases = map[string]struct {
 	"silent server": {`kubereflector_contact_age_seconds{informer="pods"} 0+60x60`, map[string]fired{
 		"KubereflectorCacheStale": {7, "The informer pods has not heard of the API server for 7m 0s."},
 	}},
+	"rejected objects": {`kubereflector_cache_rejected_objects{informer="pods"} 0x10 2x50`, map[string]fired{
+		"KubereflectorObjectsRejected": {21, "The cache of pods rejects 2 objects."},
+	}},
 	"late events": {`kubereflector_event_lag_seconds_bucket{informer="pods", le="30"} 0+90x60
   kubereflector_event_lag_seconds_bucket{informer="pods", le="60"} 0+100x60
   kubereflector_event_lag_seconds_bucket{informer="pods", le="+Inf"} 0+100x60`, map[string]fired{
@@ -113,6 +118,9 @@ var cases = map[string]struct {
 	"failing handler": {`kubereflector_handler_duration_seconds_count{informer="pods", subscriber="worker", result="ok"} 0+3x60
   kubereflector_handler_duration_seconds_count{informer="pods", subscriber="worker", result="error"} 0+1x60`, map[string]fired{
 		"KubereflectorHandlerErrors": {16, "25% of the calls of worker of pods fail."},
+	}},
+	"slow reconciler": {`kubereflector_reconcile_queue_oldest_seconds{reconciler="painter"} 0+60x60`, map[string]fired{
+		"KubereflectorReconcilerBehind": {16, "The reconciler painter is 16m 0s behind."},
 	}},
 	"panics of a reconciler": {`kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="ok"} 0+100x60
   kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="panic"} 0x20 1x40`, map[string]fired{
