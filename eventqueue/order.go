@@ -19,6 +19,8 @@ func WithPriority(on bool) Option {
 // twice as long after each further one, but never more than limit. The defaults are 100 ms and one
 // minute; values that are not positive leave them, and a century is the longest. Each wait is drawn at
 // random from the upper half of that time, so that keys that failed together are not retried together.
+// No limit counts the retries of all keys together, as client-go's default rate limiter does (ten a second):
+// the workers bound them.
 func WithBackoff(base, limit time.Duration) Option {
 	return optionFunc(func(o *options) {
 		if base > 0 {

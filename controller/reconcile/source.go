@@ -99,8 +99,9 @@ type watching[S any] struct {
 // responsible for the key: see reconcile-R9 and reconcile-R11.
 //
 // Events for which one of the predicates returns false are ignored. A nil predicate accepts all
-// events. See [GenerationChanged]. None of the functions may change objects. If a function panics,
-// the event is reported and dropped, except for the keys that were found before.
+// events. See [GenerationChanged]. None of the functions may change objects. They run for one event at a
+// time, and all events that wait for them are kept in memory, so they must be quicker than the changes come.
+// If a function panics, the event is reported and dropped, except for the keys that were found before.
 func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, only ...func(eventqueue.Event[S]) bool) Option {
 	return optionFunc(func(o *options) {
 		o.sources = append(o.sources, &watching[S]{informer: secondary, mapped: true, keys: keys, only: only})
