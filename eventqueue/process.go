@@ -71,7 +71,7 @@ func (c *Collection[T]) process(ctx context.Context, workers int, in memory, fn 
 					case <-ctx.Done():
 					case <-c.closed:
 					}
-					for _, q := range held.take(q.until) {
+					for _, q := range slices.Backward(held.take(q.until)) { // Release puts a key in front
 						c.held.Add(-1)
 						q.Release()
 					}

@@ -402,6 +402,31 @@ func TestKeysThatWaitForOneChannelShareAGoroutine(t *testing.T) {
 	})
 }
 
+func TestHeldKeysComeAgainInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeys()
+		defer c.Close()
+		until, got := make(chan struct{}), ""
+		stop := processKeys(t, c, func(q *Queue[store.Key]) error {
+			got += q.Key().Name
+			switch {
+			case q.Key().Name == "z":
+				close(until)
+				<-time.After(time.Second) // all are back before the worker takes one
+			case !isClosed(until):
+				q.Hold(until)
+			}
+			return nil
+		}, nil)
+		defer stop()
+		for _, name := range []string{"c", "a", "b", "z"} {
+			Add(c, store.Key{Name: name})
+		}
+		require.NoError(t, c.Drain(t.Context()))
+		assert.Equal(t, "cabzcab", got)
+	})
+}
+
 func TestHoldEndsWithProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newKeys()
