@@ -33,7 +33,8 @@
 //     its caches are synced. A process that takes over does not read its caches again.
 //   - manager-N3: When ctx ends, led members finish first, then the other members, while the
 //     informers still run. Then the informers and fleets end, also those of a manager that is a member, and
-//     then the server. A led one ends after the other led members. The order is the same when a member fails.
+//     then the server. A led one ends after the other led members, but at once when the lease is lost.
+//     The order is the same when a member fails.
 //   - manager-N4: Run returns after all members have ended. Its error holds the error of each
 //     member, with the member's name. If the manager stopped a member, its remaining keys and
 //     Events are logged at Warn and are not an error, so a program that got a signal ends with nil.

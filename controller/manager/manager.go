@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/leader"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -180,7 +181,10 @@ func (m *Manager) mayRun(watched informer.Runnable, led bool) bool {
 			if member.mayRun(watched, later) {
 				return true
 			}
-		case interface{ Synced() <-chan struct{} }: // an informer or a reconciler, which run no other informer
+		case interface {
+			endsLast
+			Synced() <-chan struct{}
+		}, interface{ Informers() []informer.Runnable }: // an informer and a reconciler run no other informer
 		default:
 			if later {
 				return true
@@ -393,11 +397,14 @@ type run struct {
 	lasting sync.WaitGroup
 	ending  bool // no further member is started
 	errs    []error
+
+	ended    chan struct{}  // closed when all have ended
+	watching sync.WaitGroup // for a hard stop
 }
 
 // start starts all members of one placement. m.runs has the run until the next start.
 func (m *Manager) start(ctx context.Context, where placement) *run {
-	r := &run{}
+	r := &run{ended: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.last, r.endLast = context.WithCancel(context.WithoutCancel(ctx))
 	m.mu.Lock()
@@ -407,6 +414,15 @@ func (m *Manager) start(ctx context.Context, where placement) *run {
 		if p.runs == where {
 			m.startLocked(r, p)
 		}
+	}
+	if hard := controller.HardStopped(ctx); hard != nil {
+		r.watching.Go(func() {
+			select {
+			case <-hard:
+				r.endLast() // nothing finishes with their caches
+			case <-r.ended:
+			}
+		})
 	}
 	return r
 }
@@ -425,6 +441,8 @@ func (m *Manager) end(r *run, informersEnd <-chan struct{}, finished func()) err
 	}
 	r.endLast()
 	r.lasting.Wait()
+	close(r.ended)
+	r.watching.Wait()
 	return errors.Join(m.errors(r)...)
 }
 

@@ -342,6 +342,10 @@ func TestRunTakesInformersOfReconcilersThatRun(t *testing.T) {
 			m.AddLeaderElected(&member{notes: &journal{}, run: secrets.Run})
 			return nil
 		},
+		"run by a led member with a sync of its own": func(_ *testing.T, m *Manager, secrets informer.Runnable) func() error {
+			m.AddLeaderElected(&syncing{member{notes: &journal{}, run: secrets.Run}})
+			return nil
+		},
 		"run by a member of a led manager": func(_ *testing.T, m *Manager, secrets informer.Runnable) func() error {
 			m.AddLeaderElected(nest(&member{notes: &journal{}, run: secrets.Run}))
 			return nil
@@ -365,3 +369,8 @@ func TestRunTakesInformersOfReconcilersThatRun(t *testing.T) {
 		})
 	}
 }
+
+// syncing is like a member of a group of shards.
+type syncing struct{ member }
+
+func (*syncing) Synced() <-chan struct{} { return make(chan struct{}) }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -267,6 +268,42 @@ func TestFleetEndsAfterTheMembersThatReadIt(t *testing.T) {
 			require.NoError(t, stop())
 			assert.True(t, isClosed(kinds.Stopped()))
 		})
+	}
+}
+
+func TestLedInformersEndWhenTheLeaseIsLost(t *testing.T) {
+	for name, nested := range map[string]bool{"members": false, "members of a led manager": true} {
+		for _, ending := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				secrets, m := newSecrets(t), New(nil)
+				slow := &member{name: "slow", notes: &journal{}, run: func(ctx context.Context) error {
+					<-ctx.Done()
+					<-time.After(time.Minute)
+					return nil
+				}}
+				if nested {
+					m.AddLeaderElected(nest(secrets, slow))
+				} else {
+					m.AddLeaderElected(secrets)
+					m.AddLeaderElected(slow)
+				}
+				outer, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ctx, hardStop := controller.HardStopContext(outer)
+				ended := make(chan error, 1)
+				go func() { ended <- led{m}.Run(ctx) }()
+				<-time.After(time.Minute)
+				if ending {
+					cancel()
+					synctest.Wait()
+				}
+				require.False(t, isClosed(secrets.Stopped()), name)
+				hardStop()
+				synctest.Wait()
+				assert.True(t, isClosed(secrets.Stopped()), "%s, ending before: %v", name, ending)
+				require.NoError(t, <-ended)
+			})
+		}
 	}
 }
 

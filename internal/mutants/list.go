@@ -146,6 +146,12 @@ var mutants = []mutant{{
 	with:  "case false && behind:",
 	tests: []string{"./controller/reconcile"},
 }, {
+	name:  "manager: a led informer goes on after the loss of the lease",
+	file:  "controller/manager/manager.go",
+	text:  "r.endLast() // nothing finishes with their caches",
+	with:  "",
+	tests: []string{"./controller/manager"},
+}, {
 	name:  "reconcile: a key waits for a write that a restored server has lost",
 	file:  "controller/reconcile/written.go",
 	text:  "if versions.Later(before, version()) {",
