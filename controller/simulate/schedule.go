@@ -141,7 +141,7 @@ func parseClause(text string) (clause, error) {
 			return c, fmt.Errorf("simulate: %.200q: a write fails with %s, not with %q", text, strings.Join(answers, ", "), c.what)
 		}
 		if strings.HasPrefix(c.at, "get ") {
-			return c, checkRequest(text, c.at, func(verb string) bool { return verb == "get" })
+			return c, checkRequest(text, c.at, "read such as \"get sites default/a#1\"", func(verb string) bool { return verb == "get" })
 		}
 		return c, checkWrite(text, c.at)
 	case holdEvents:
@@ -171,13 +171,15 @@ func parseClause(text string) (clause, error) {
 }
 
 // checkWrite requires a write as the trace shows it: VERB RESOURCE NAMESPACE/NAME#COUNT.
-func checkWrite(text, at string) error { return checkRequest(text, at, isWrite) }
+func checkWrite(text, at string) error {
+	return checkRequest(text, at, "write such as \"update sites/status default/a#1\"", isWrite)
+}
 
-func checkRequest(text, at string, isVerb func(string) bool) error {
+func checkRequest(text, at, what string, isVerb func(string) bool) error {
 	words := strings.Fields(at)
 	_, count, counted := strings.Cut(at, "#")
 	if n, err := strconv.Atoi(count); len(words) != 3 || !isVerb(words[0]) || !counted || err != nil || n < 1 {
-		return fmt.Errorf("simulate: %.200q: %q is no write such as \"update sites/status default/a#1\"", text, at)
+		return fmt.Errorf("simulate: %.200q: %q is no %s", text, at, what)
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func TestABadLineSaysWhatIsWrong(t *testing.T) {
 		"crash after update sites default/a#0":                 "is no write",
 		"lose update sites default/a#one":                      "is no write",
 		"crash after get sites default/a#1":                    "is no write",
-		"fail get sites default/a with 500":                    "is no write",
+		"fail get sites default/a with 500":                    "is no read such as",
 		"steps 2 and 4 together":                               `want "steps N and N+1 together"`,
 		"slow down":                                            "is no clause",
 		"fail update sites default/a#1":                        `want "fail WRITE with 409, 429, 500 or denied"`,

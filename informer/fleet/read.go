@@ -26,9 +26,10 @@ var ErrNotWanted = errors.New("kind is not wanted in this form, or its informer 
 // Get reads one without an error if it can, rather one of all namespaces, and rather one of a newer version.
 //
 // An object may come with an error, and is then the last known one: the kind is not served, the watch is
-// broken, or the cache is not filled, as [informer.Informer.Ready] says, but for its subscribers, which do not
-// count. So no object and an error does not mean that there is none. If nobody wants the kind in this form, in all namespaces or in that of the key, and
-// without selectors, the error is [ErrNotWanted]. All readers share the object: copy it before you change it.
+// broken, or the cache is not filled. It is the error of [informer.Informer.Ready], but slow subscribers do not
+// count. So no object and an error does not mean that there is none. If nobody wants the kind in this form,
+// in all namespaces or in that of the key, and without selectors, the error is [ErrNotWanted]. All readers
+// share the object: copy it before you change it.
 func Get[T reflector.Object](f *Fleet, kind schema.GroupVersionKind, key store.Key) (object T, found bool, err error) {
 	from, problem := informerOf[T](f, kind, key.Namespace)
 	if from == nil {

@@ -18,9 +18,10 @@ import (
 // cluster. They are off by default, because a test that compares whole objects, or counts bytes,
 // gets other objects than it stored.
 //
-// A real server sets more: for example in older API versions, in ValidatingAdmissionPolicies, CSIDrivers,
-// RuntimeClasses and the groups flowcontrol and resource, in the behavior of a HorizontalPodAutoscaler, and in
-// a pod's own resources and the volumes iscsi, rbd, scaleIO, azureDisk and image. And this one allocates nothing: a Service gets no cluster IP and a Job no selector.
+// A real server sets more: in older API versions, in ValidatingAdmissionPolicies, CSIDrivers, RuntimeClasses
+// and the groups flowcontrol and resource, in the behavior of a HorizontalPodAutoscaler, and in a pod's own
+// resources and its volumes iscsi, rbd, scaleIO, azureDisk and image. And this one allocates nothing: a
+// Service gets no cluster IP and a Job no selector.
 func WithDefaults() Option { return optionFunc(func(o *options) { o.defaults = true }) }
 
 //go:embed builtin_defaults.txt
