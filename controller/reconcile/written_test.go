@@ -634,12 +634,12 @@ func TestKeyIsReconciledSoonAfterARestoreThatLostItsWrites(t *testing.T) {
 					<-time.After(30 * time.Second)
 					assert.Equal(t, strconv.FormatUint(backup, 10), w.secrets.Cache().ResourceVersion())
 				}
-				calls := 0
+				var calls atomic.Int32
 				r := New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 					if key.Name != "a" {
 						return Result{}, nil
 					}
-					if calls++; calls > 1 {
+					if calls.Add(1) > 1 {
 						return Result{}, nil
 					}
 					for _, name := range []string{"s", "t"} {
@@ -662,11 +662,15 @@ func TestKeyIsReconciledSoonAfterARestoreThatLostItsWrites(t *testing.T) {
 				}))
 				<-time.After(5 * time.Second)
 				if when == "while the key waits" {
-					assert.Equal(t, 1, calls)
+					assert.EqualValues(t, 1, calls.Load())
 					restore()
 				}
 				<-time.After(time.Minute)
-				assert.Equal(t, 2, calls)
+				want := []int32{2}
+				if when == "between two runs" {
+					want = append(want, 3) // the first call of the new Run may be over before the wait asks for another
+				}
+				assert.Contains(t, want, calls.Load())
 				require.NoError(t, stop())
 			})
 		})
