@@ -224,7 +224,7 @@ func TestCatchUpWaitsForAChangeAfterAFirstListWithARejectedObject(t *testing.T) 
 		m := followedWithoutBad(t, server)
 		require.Len(t, m.cache.Rejected(), 1)
 		require.NoError(t, server.Create(aConfigMap("a")))
-		<-time.After(time.Second)
+		<-time.After(time.Second / 2) // the list that the rejection causes comes after 0.8 s at least
 		require.Empty(t, m.names())
 		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -540,12 +540,16 @@ func TestWaitForSyncEndsWhenTheOwnerLeaves(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			owner, wanted := w.want(widget)
+			// Without another kind, the wait would end if it looked between Leave and Want.
+			_, err := Want[*object](owner, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}, Selection{})
+			require.NoError(t, err)
 			ended := make(chan error, 1)
 			go func() { ended <- owner.WaitForSync(t.Context()) }()
 			<-time.After(settle)
 			wanted.Leave()
 			again, err := Want[*object](owner, widget, Selection{})
 			require.NoError(t, err)
+			require.NoError(t, w.server.Create(definitionOf("Gadget", "Namespaced", "v1")))
 			<-time.After(settle)
 			assert.Empty(t, ended)
 			w.define("Namespaced", "v1")
