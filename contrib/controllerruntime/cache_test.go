@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -255,6 +256,22 @@ func TestTransformsChangeOneObject(t *testing.T) {
 		assert.Equal(t, map[string]string{"app": "web", "name": s.Name}, s.Labels)
 		assert.Equal(t, "web:1", s.Spec.Image)
 	}
+}
+
+func TestTransformedObjectsShareWhatIsEqual(t *testing.T) {
+	c := started(t, siteServer(t).Config(), cache.Options{
+		Scheme:                       siteScheme(),
+		DefaultUnsafeDisableDeepCopy: new(true),
+		DefaultTransform:             cache.TransformStripManagedFields(),
+	})
+	var sites siteList
+	require.NoError(t, c.List(t.Context(), &sites))
+	require.Len(t, sites.Items, siteCount)
+	labels := map[uintptr]bool{}
+	for _, s := range sites.Items {
+		labels[reflect.ValueOf(s.Labels).Pointer()] = true
+	}
+	assert.Less(t, len(labels), siteCount)
 }
 
 func TestIndexedFields(t *testing.T) {

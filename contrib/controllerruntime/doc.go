@@ -69,5 +69,5 @@
 // With [NewCache], objects share equal parts, such as labels. Get and List return copies, so a
 // reader does not notice. With UnsafeDisableDeepCopy, and in event handlers and predicates, objects
 // belong to the cache, as they do in controller-runtime: copy an object before you change it. A
-// transform gets a copy of its own.
+// transform gets a copy of its own; what it does not change is shared all the same.
 package controllerruntime

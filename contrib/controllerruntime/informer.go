@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
+	"github.com/kubereflector/kubereflector/internal/deepcopy"
 	"github.com/kubereflector/kubereflector/internal/listwatch"
 	"github.com/kubereflector/kubereflector/reflector"
 	kubeclient "github.com/kubereflector/kubereflector/reflector/client"
@@ -193,7 +194,7 @@ func finished(object client.Object, prepare func(client.Object) (client.Object, 
 		return object, nil
 	}
 	if copied {
-		object = object.DeepCopyObject().(client.Object)
+		return deepcopy.Transformed(object, transform)
 	}
 	return transform(object)
 }

@@ -120,37 +120,42 @@ func transformed[T reflector.Object](t *testing.T, s *SharedIndexInformer[T], ed
 	return s
 }
 
-// A transform that only sets fields may say so, and costs no copy.
-func TestShallowTransformGetsTheObjectItself(t *testing.T) {
+// A transform gets a copy, and what it leaves as it was is shared again. One that only sets fields may say
+// so, and costs no copy.
+func TestTransformedObjectsShareWhatIsEqual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		for _, name := range []string{"a", "b"} {
+		for _, name := range []string{"a", "b", "c"} {
 			c := named(name)
 			c.Labels = map[string]string{"app": "web"}
 			create(t, server, c)
 		}
-		from, err := client.ForResource[*configMap](server.Config(), corev1.SchemeGroupVersion.WithResource("configmaps"), "")
-		require.NoError(t, err)
-		labels := map[bool]map[string]string{}
 		for _, shallow := range []bool{false, true} {
+			from, err := client.ForResource[*configMap](server.Config(), corev1.SchemeGroupVersion.WithResource("configmaps"), "")
+			require.NoError(t, err)
 			var opts []Option
 			if shallow {
 				opts = append(opts, WithShallowTransform())
 			}
+			given := map[string]*configMap{}
 			s := transformed(t, NewTyped(from, opts...), func(object any) (any, error) {
-				object.(*configMap).ManagedFields = nil
-				return object, nil
+				c := object.(*configMap)
+				given[c.Name] = c
+				c.ManagedFields = nil
+				return c, nil
 			})
 			stop := run(t, s)
 			synctest.Wait()
 			all := s.GetStore().List()
-			require.Len(t, all, 2)
-			a, b := all[0].(*configMap).Labels, all[1].(*configMap).Labels
-			a["edited"] = "yes"
-			labels[shallow] = b
+			require.Len(t, all, 3)
+			a, b := all[1].(*configMap), all[2].(*configMap) // values are kept when they come for the second time
+			assert.Equal(t, map[string]string{"app": "web"}, a.Labels)
+			assert.Equal(t, shallow, a == given[a.Name], "whether the transform gets the object itself")
+			given[a.Name].Labels["edited"] = "yes"
+			assert.Equal(t, shallow, a.Labels["edited"] == "yes")
+			a.Labels["edited"] = "yes"
+			assert.Contains(t, b.Labels, "edited", "the objects share their labels")
 			stop()
 		}
-		assert.NotContains(t, labels[false], "edited")
-		assert.Contains(t, labels[true], "edited", "the objects share their labels")
 	})
 }

@@ -190,8 +190,8 @@ type hooks[T any] struct {
 // SetTransform sets a function that runs once for every object before the object is stored. The
 // function may change the object, or return another one of the same type and with the same key. If
 // it returns an error, the object is not stored, and is fetched again after a back-off. Objects of
-// a [client.Resource] share equal parts, so the function gets a deep copy of such an object:
-// [WithShallowTransform] avoids that.
+// a [client.Resource] share equal parts, so the function gets a deep copy of such an object, and parts
+// that it leaves as they were are shared again: [WithShallowTransform] spares the work for that.
 //
 // It returns [ErrStarted] after the start. For an informer of
 // [AsSharedIndexInformer] it returns an [*UnsupportedError].
@@ -256,10 +256,11 @@ func (h *hooks[T]) transformed(object T) (T, error) {
 	if transform == nil {
 		return object, nil
 	}
+	call := *transform
 	if h.copies {
-		object = deepcopy.Of(object)
+		call = func(object any) (any, error) { return deepcopy.Transformed(object, *transform) }
 	}
-	result, err := (*transform)(object)
+	result, err := call(object)
 	if err != nil {
 		var none T
 		return none, err

@@ -428,7 +428,7 @@ func WithResync(period time.Duration) Option {
 
 // WithShallowTransform says that the transform only sets fields of its object, such as the managed
 // fields to nil, and edits no map, no slice and nothing behind a pointer. It then gets the object itself
-// instead of a deep copy.
+// instead of a deep copy, which takes less CPU.
 func WithShallowTransform() Option {
 	return optionFunc(func(o *options) { o.shallow = true })
 }

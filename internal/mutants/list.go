@@ -362,6 +362,18 @@ var mutants = []mutant{{
 	with:  "h.copies = false",
 	tests: []string{"./informer/clientgo"},
 }, {
+	name:  "clientgo: transformed objects share nothing",
+	file:  "informer/clientgo/handlers.go",
+	text:  "return deepcopy.Transformed(object, *transform)",
+	with:  "return (*transform)(deepcopy.Of(object))",
+	tests: []string{"./informer/clientgo"},
+}, {
+	name:  "deepcopy: parts of a transform are written to",
+	file:  "internal/deepcopy/transformed.go",
+	text:  "own.Elem().Set(to.Elem())",
+	with:  "own = to",
+	tests: []string{"./internal/deepcopy"},
+}, {
 	name:  "clientgo: a shallow transform gets a copy",
 	file:  "informer/clientgo/sharedinformer.go",
 	text:  "h.copies = !o.shallow &&",

@@ -26,7 +26,8 @@
 // HTTP client of the clientset, its rate limiter, its handler of warnings, its content types and its host. With any other clientset, and for
 // kinds without namespaces in a factory with a namespace, the generated methods List and Watch
 // decode, which costs what it costs in client-go. Objects that the informers decode state their kind
-// and apiVersion, and share equal parts: see client.WithoutInterning. A transform gets a copy.
+// and apiVersion, and share equal parts: see client.WithoutInterning. A transform gets a
+// copy; what it does not change is shared all the same.
 //
 // # What is different
 //

@@ -28,7 +28,8 @@ var (
 	walk = measure.Metric{Name: "walk/cpu", Unit: "µs/object", Omits: "updates at the same time"}
 )
 
-// stores are what a store is compared with the indexer for, in the order of the measurements.
+// stores are what a store is compared with the indexer for, in the order of the measurements. A
+// transformed store is compared with an indexer behind the same transform.
 var stores = []struct {
 	name, dataset string
 	live          float64 // the goal; 0 for none
@@ -43,6 +44,7 @@ var stores = []struct {
 	{"interned", "field", 0},
 	{"stripped", "field", 0},
 	{"compact", "field", 0},
+	{"transformed", "field", 0},
 }
 
 func cases(run *measure.World) (all []measure.Case) {
@@ -70,6 +72,9 @@ func cases(run *measure.World) (all []measure.Case) {
 			read.Goal = measure.AtMost(60)
 		}
 		ours, peer := assignment{Contender: store.name, Dataset: store.dataset}, assignment{Contender: "client-go", Dataset: store.dataset}
+		if store.name == "transformed" {
+			peer.Contender = "client-go-transformed"
+		}
 		all = append(all, c.Cases(name+"/client-go", s.rounds, ours, peer, live, rss, fill, read, walk)...)
 	}
 	return all

@@ -6,20 +6,22 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/kubereflector/kubereflector/contrib/compact"
 	"github.com/kubereflector/kubereflector/contrib/persist"
+	"github.com/kubereflector/kubereflector/informer/clientgo/factory"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 )
 
 // contender is a store that a reflector fills.
@@ -35,6 +37,12 @@ type contender struct {
 
 var contenders = map[string]func(*rest.Config) (*contender, error){
 	"client-go": newPeer,
+	"client-go-transformed": func(config *rest.Config) (*contender, error) {
+		return indexed(config, informers.NewSharedInformerFactoryWithOptions, informers.WithTransform(withoutManagedFields))
+	},
+	"transformed": func(config *rest.Config) (*contender, error) {
+		return indexed(config, factory.NewSharedInformerFactoryWithOptions, factory.WithTransform(withoutManagedFields))
+	},
 
 	"plain":    inCache(client.WithoutInterning()),     // each object as it was decoded
 	"interned": inCache(),                              // objects share equal parts, as by default
@@ -130,14 +138,26 @@ func newPersisted(config *rest.Config) (*contender, error) {
 	return c, nil
 }
 
-// newPeer is the indexer of an informer of client-go's, with the index that generated listers need.
+// withoutManagedFields is a transform as many programs have it.
+func withoutManagedFields(object any) (any, error) {
+	if o, err := meta.Accessor(object); err == nil {
+		o.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
 func newPeer(config *rest.Config) (*contender, error) {
+	return indexed(config, informers.NewSharedInformerFactoryWithOptions)
+}
+
+// indexed is the indexer of a factory's informer, with the index that generated listers need.
+func indexed[O any](config *rest.Config, factory func(kubernetes.Interface, time.Duration, ...O) informers.SharedInformerFactory, opts ...O) (*contender, error) {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	informer := v1.NewPodInformer(clientset, "", 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	informer := factory(clientset, 0, opts...).Core().V1().Pods().Informer()
 	indexer := informer.GetIndexer()
 	return &contender{
 		run: func(ctx context.Context) error {
