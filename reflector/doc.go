@@ -76,7 +76,8 @@
 //   - reflector-R7: No server makes a reflector wait for ever. The reflector gives up a watch that
 //     is still open after eleven minutes and was silent for the last two (SilentWatch). It waits
 //     two minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It
-//     gives up a list after half an hour or ten million objects (EndlessList). It waits at most ten
+//     gives up a list after half an hour or ten million objects (EndlessList), and a watch-list after
+//     half an hour or 30 seconds without an addition (NoInitialEventsEnd). It waits at most ten
 //     minutes for a Retry-After. If two consecutive watches last less than ten seconds each, it
 //     reports the second one (ShortWatch), and opens about one watch a second. A watch that brought
 //     a hundred changes does not count, however soon it ended: a busy server ends watches that are

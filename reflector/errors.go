@@ -44,7 +44,7 @@ type ProtocolError struct {
 	//     a row within ten seconds each, with fewer than a hundred changes. A proxy may block watches, or
 	//     the Timeout of the config of a generated client may end them.
 	//   - StreamEnded: a watch-list ended before the server had sent all objects.
-	//   - NoInitialEventsEnd: a watch-list sent no closing bookmark. The server may not support
+	//   - NoInitialEventsEnd: a watch-list sent no closing bookmark in time. The server may not support
 	//     watch-lists. The reflector lists for an hour, and then tries a watch-list again.
 	//   - SilentWatch: a watch lasted longer than the reflector requested, and was silent for two
 	//     minutes. A proxy may keep a dead connection open. Test doubles that neither end watches nor

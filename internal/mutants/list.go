@@ -920,6 +920,18 @@ var mutants = []mutant{{
 	with:  "if m.lock != nil {",
 	tests: []string{"./controller/manager"},
 }, {
+	name:  "protocol: additions keep a watch-list open for ever",
+	file:  "reflector/internal/protocol/state.go",
+	text:  "case !in.Closing && p.now.Sub(p.watching.opened) > maxListTime:",
+	with:  "case false:",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "protocol: an alarm that rings late ends a watch-list",
+	file:  "reflector/internal/protocol/end.go",
+	text:  "if p.now.Sub(p.Alarm()) > clockSlack {",
+	with:  "if false {",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
 	name:  "protocol: lists without a version before a watch-list count",
 	file:  "reflector/internal/protocol/state.go",
 	text:  "p.beginsAt(in.Version)",

@@ -64,7 +64,7 @@
 //   - listInstead: list at once, without a watch-list.
 //   - listForAnHour: the same, and ask for no watch-list for an hour.
 //   - breakOff: back off, then ask for a watch-list again. The third one in a row that breaks, or
-//     one that falls silent, leads to listForAnHour.
+//     one without its closing bookmark in time, leads to listForAnHour.
 //
 // If the last list had no version, the reflector polls: poll.go has the few reactions of that.
 //

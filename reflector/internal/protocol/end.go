@@ -49,7 +49,7 @@ const (
 	// server would send it a second time. Then objects are shown as before until they change.
 	settleTime = 10 * time.Second
 
-	// clockSlack is how much earlier than asked a server may end a watch.
+	// clockSlack is how much earlier than asked a server may end a watch, and how late an alarm may ring.
 	clockSlack = time.Second
 )
 
@@ -146,6 +146,10 @@ func (p State) moved() bool {
 func (p *step) elapse() {
 	switch p.phase {
 	case streaming:
+		if p.now.Sub(p.Alarm()) > clockSlack { // the process stood still, and what came meanwhile is not read yet
+			p.heard, p.todo = p.now, receiveOnly
+			return
+		}
 		breakOff(p, NoInitialEventsEnd)
 		return
 	case polling:

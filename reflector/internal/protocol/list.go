@@ -22,8 +22,8 @@ type listing struct {
 }
 
 const (
-	// maxListTime and maxListed bound a list whose continue tokens never end. etcd
-	// holds less than ten million objects; 2,000 pages of 500 take a minute or two.
+	// maxListTime and maxListed bound a list whose continue tokens never end, and maxListTime a
+	// watch-list. etcd holds less than ten million objects; 2,000 pages of 500 take a minute or two.
 	maxListTime = 30 * time.Minute
 	maxListed   = 10_000_000
 	defaultPage = 500

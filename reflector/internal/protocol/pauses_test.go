@@ -256,3 +256,18 @@ func TestNoServerGetsRequestsWithoutEnd(t *testing.T) {
 		}
 	}
 }
+
+// A server that takes a watch-list for a plain watch may send additions for ever.
+func TestWatchListWithoutEndIsGivenUp(t *testing.T) {
+	p := &patient{State: New(Options{WatchLists: true}), now: time.Unix(1_000_000, 0), version: 10}
+	p.take(Input{Kind: Started}, 1)
+	began := p.now
+	p.take(Input{Kind: Accepted, Lasts: MaxWatch}, 1)
+	for p.pending.Do == Receive && p.now.Sub(began) < time.Hour {
+		p.now = p.now.Add(bookmarkDeadline - time.Second)
+		p.version++
+		p.take(Input{Kind: Changed, Version: fmt.Sprint(p.version), Added: true}, 1)
+	}
+	assert.Equal(t, AskPage, p.pending.Do)
+	assert.WithinRange(t, p.now, began.Add(maxListTime), began.Add(maxListTime+bookmarkDeadline))
+}

@@ -31,7 +31,7 @@ var sentences = map[Reason]string{
 	EndlessList:        "list does not end: its continue tokens may go on for ever",
 	ShortWatch:         "watch ended too soon: a proxy, or the Timeout of the config, may end watches",
 	StreamEnded:        "watch-list ended before all objects had come",
-	NoInitialEventsEnd: "watch-list fell silent before its closing bookmark",
+	NoInitialEventsEnd: "watch-list sent no closing bookmark in time: the server may not know watch-lists",
 	SilentWatch:        "watch is overdue and silent: something may keep a dead connection open",
 	NoAnswer:           "server did not answer in time",
 	ServerBehind:       "server does not know what it sent before: it may have been restored from a backup",

@@ -348,10 +348,10 @@ var (
 
 // event handles a change or a bookmark.
 func (p *step) event(in Input) {
-	if p.phase == following || in.Added || in.Kind == Marked {
-		// Before the closing bookmark, only additions and bookmarks count. A server without watch-lists
-		// opens a plain watch, whose modifications and deletions may come for ever: if they counted,
-		// bookmarkDeadline would never end it.
+	if p.phase == following || in.Added {
+		// Before the closing bookmark, only additions count. A server without watch-lists opens a plain
+		// watch, whose modifications, deletions and bookmarks may come for ever: if they counted,
+		// bookmarkDeadline would never end it. kube-apiserver sends no other bookmark before the closing one.
 		p.heard = p.now
 	}
 	switch {
@@ -378,6 +378,12 @@ func (p *step) event(in Input) {
 		}
 		p.phase = applying
 		p.todo = applyOnly
+	case !in.Closing && p.now.Sub(p.watching.opened) > maxListTime:
+		// Live additions look like initial ones, so on a plain watch to which objects are added all the time,
+		// only the time tells. It ends no watch-list that would end: kube-apiserver ends each one when its
+		// timeoutSeconds are over, MaxWatch at most, and another server has as long as for a list. client-go
+		// waits for ever.
+		breakOff(p, NoInitialEventsEnd)
 	case in.Kind == Changed:
 		p.todo = stageAndReceive
 	case !in.Closing:
