@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/term"
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,16 +121,10 @@ func (l *heldLock) valid(now time.Time) error {
 	if l.lost != nil {
 		return l.lost
 	}
-	if since := elapsed(l.renewed, now); since >= l.life {
+	if since := term.Elapsed(l.renewed, now); since >= l.life {
 		return fmt.Errorf("not renewed for %v", since.Round(time.Millisecond))
 	}
 	return nil
-}
-
-// elapsed returns the time since a moment, by the clock that shows more. The monotonic clock stands
-// still while the machine is suspended, and the wall clock may be set back.
-func elapsed(since, now time.Time) time.Duration {
-	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
 // Get implements [resourcelock.Interface].

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/term"
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,11 +70,15 @@ func (k *keeper) wrote(lease *coordinationv1.Lease, begun time.Time) {
 	k.of.status.Set(func(s *State) { s.Renewed, s.Err = begun, nil })
 }
 
-// check ends the incarnation if its deadline has passed.
+// check ends the incarnation if its deadline has passed. Somebody may set the time of day, so it does not count here.
 func (k *keeper) check() {
-	if err := k.valid(); err != nil {
-		k.lose(err)
+	if late := k.of.clock.now().Sub(k.due()); late >= 0 {
+		k.lose(notRenewed(k.of.deadline + late))
 	}
+}
+
+func notRenewed(since time.Duration) error {
+	return fmt.Errorf("%w: not renewed for %v", errLost, since.Round(time.Millisecond))
 }
 
 // due returns the deadline of the incarnation without a further renewal.
@@ -91,8 +96,8 @@ func (k *keeper) valid() error {
 	if k.lost != nil {
 		return k.lost
 	}
-	if since := now.Sub(k.renewed); since >= k.of.deadline {
-		return fmt.Errorf("%w: not renewed for %v", errLost, since.Round(time.Millisecond))
+	if since := term.Elapsed(k.renewed, now); since >= k.of.deadline {
+		return notRenewed(since)
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ type life struct {
 	// reported has the logged problems of leases that no member wrote.
 	reported []string
 	quit     time.Time
+	requests int // the number of tasks that run
 
 	working     context.Context    // the context of all RunFuncs
 	hardStop    func()             // ends it at once; for any goroutine
@@ -244,6 +245,9 @@ func (l *life) fence(v *view, now time.Time) (next time.Time) {
 			next = earlier(next, due)
 			continue
 		}
+		if l.busy() {
+			break
+		}
 		if at := l.attempt(p, now); !at.IsZero() {
 			next = earlier(next, at)
 			continue
@@ -289,7 +293,7 @@ func (l *life) sweep(v *view, now time.Time) {
 		return
 	}
 	for _, p := range v.members {
-		if !p.ended || v.named(p.id) || !l.attempt(p, now).IsZero() {
+		if !p.ended || v.named(p.id) || l.busy() || !l.attempt(p, now).IsZero() {
 			continue
 		}
 		l.task(func(ctx context.Context) { _ = l.remove(ctx, p.lease) }) // the next loop retries
@@ -303,9 +307,19 @@ func (l *life) remove(ctx context.Context, lease *coordinationv1.Lease) error {
 	})
 }
 
+// maxRequests is how many requests run at the same time, beside the renewal. A client that may send 5 requests a
+// second, as client-go's does by default, gives each request a place in a queue. The renewal must find one within
+// its timeout, so a member that takes hundreds of shards at once would lose its lease.
+const maxRequests = 8
+
+// busy reports whether no further task may begin. The end of a task wakes the loop.
+func (l *life) busy() bool { return l.requests >= maxRequests }
+
 // task runs a request to the server.
 func (l *life) task(f func(ctx context.Context)) {
+	l.requests++
 	l.tasks.Go(func() {
+		defer l.post(func() { l.requests-- })
 		ctx, cancel := context.WithTimeout(l.asking, l.patience())
 		defer cancel()
 		f(ctx)

@@ -217,7 +217,7 @@ func FromContext(ctx context.Context) (Shard, bool) {
 }
 
 // CheckHeld returns nil if the shard of ctx is certainly held at this moment, and otherwise an error
-// that wraps [ErrNotHeld]. It compares the clock, and so detects a paused process before any timer
+// that wraps [ErrNotHeld]. It compares the clocks, and so detects a paused process before any timer
 // does. Call it immediately before a write that must not happen twice.
 func CheckHeld(ctx context.Context) error {
 	h, ok := ctx.Value(heldKey{}).(*held)

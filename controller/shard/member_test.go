@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -16,6 +17,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 func TestShardsAreSharedEvenlyAndMoveNoMoreThanNeeded(t *testing.T) {
@@ -85,6 +88,25 @@ func TestMemberThatIsCutOffEndsBeforeOthersTakeItsShards(t *testing.T) {
 		leases, err := w.client().Leases("default").List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		assert.Len(t, leases.Items, 4, "the leases of members that have ended are deleted, those of shards stay")
+	})
+}
+
+func TestMemberThatTakesManyShardsRenewsItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 256)
+		config := w.server.Config()
+		config.QPS, config.Burst = rest.DefaultQPS, rest.DefaultBurst // for all of its requests
+		clientset, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		m, err := New(clientset.CoordinationV1(), w.group, "one", w.hold("one"))
+		require.NoError(t, err)
+		one := w.run(m)
+		pass(time.Second)
+		first := one.State().Incarnation
+		pass(2 * time.Minute)
+		assert.Equal(t, first, one.State().Incarnation, "it has not lost its lease")
+		assert.Equal(t, map[string]int{"one": 256}, w.load())
+		require.NoError(t, one.stop())
 	})
 }
 
@@ -275,6 +297,27 @@ func TestValidKnowsWhatNothingElseHasToldYet(t *testing.T) {
 		_, ok = FromContext(t.Context())
 		assert.False(t, ok)
 	})
+}
+
+// fixed is a clock that shows one time.
+type fixed struct {
+	monotonic
+	at time.Time
+}
+
+func (c *fixed) now() time.Time { return c.at }
+
+func TestValidKnowsThatTheMachineWasSuspended(t *testing.T) {
+	now := time.Now()
+	c := &fixed{at: now.Add(9 * time.Second)}
+	k := &keeper{of: &life{Member: &Member{options: options{deadline: 10 * time.Second, clock: c}}}, renewed: now}
+	assert.NoError(t, k.valid())
+	c.at = now.Add(10 * time.Second)
+	(*struct{ wall, monotonic int64 })(unsafe.Pointer(&c.at)).monotonic -= int64(10 * time.Second)
+	require.Zero(t, c.at.Sub(now), "the monotonic clock stood still")
+	assert.ErrorIs(t, k.valid(), errLost)
+	k.check()
+	assert.NoError(t, k.err(), "the time of day may have been set: the next renewal shows whether the lease is lost")
 }
 
 func TestRunOnceAtATimeAndAgain(t *testing.T) {

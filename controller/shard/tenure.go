@@ -58,6 +58,7 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 	case lost || t.writing:
 	case mine && wanted && t.given != c.version():
 		t.begin(c)
+	case t.of.busy():
 	case c.version() == t.tried && now.Before(t.retry):
 		return t.retry
 	case mine && t.of.leaving && t.of.keeper.current().Annotations[leavingAnnotation] == "":

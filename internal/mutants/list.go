@@ -8,6 +8,12 @@ var mutants = []mutant{{
 	with:  "case mine && wanted:",
 	tests: []string{"./controller/shard"},
 }, {
+	name:  "shard: a member that takes many shards sends all requests at once",
+	file:  "controller/shard/life.go",
+	text:  "return l.requests >= maxRequests",
+	with:  "return l.requests < 0 && maxRequests > 0",
+	tests: []string{"./controller/shard"},
+}, {
 	name:  "shard: a renewal that changed nothing counts",
 	file:  "controller/shard/keeper.go",
 	text:  "if err == nil && lease.ResourceVersion == before {",
@@ -45,7 +51,7 @@ var mutants = []mutant{{
 	tests: []string{"./controller/leader"},
 }, {
 	name:  "leader: a suspended machine does not lose its lease",
-	file:  "controller/leader/lock.go",
+	file:  "internal/term/term.go",
 	text:  "return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))",
 	with:  "return now.Sub(since)",
 	tests: []string{"./controller/leader"},

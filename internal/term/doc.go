@@ -1,3 +1,3 @@
-// Package term lets a leader election tell the reconcilers that it runs when its term began. The
-// packages leader and reconcile know only the context.
+// Package term has what the packages leader and shard share, and what reconcilers learn from them: when a term
+// began, and how much time has passed in it. The reconcilers know only the context.
 package term
