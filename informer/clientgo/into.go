@@ -27,9 +27,9 @@ import (
 //	reflector.New(client, clientgo.IntoStore[*corev1.Pod](metrics))
 //
 // The store need not be able to read, and may have any keys, such as UIDs: IntoStore keeps the
-// resource version, and the UID of each object. The store gets a T in each call, never a
-// cache.DeletedFinalStateUnknown. If the last state of a deleted object is unknown, this T has only
-// its namespace, name and UID. An object that was deleted and created again is a Delete and an Add.
+// resource version, and the UID of each object. The store gets an object in each call, never a
+// cache.DeletedFinalStateUnknown. If the last state of a deleted object is unknown, this is an object of the
+// type of the others with only its namespace, name and UID. An object that was deleted and created again is a Delete and an Add.
 //
 // If Add or Update fails, the reflector reports the object as rejected, and retries it after a
 // back-off. If Replace fails, IntoStore deletes and adds the objects one by one, to find those that
@@ -90,6 +90,7 @@ func (f filling) LastSyncResourceVersion() string { return f.into.ResourceVersio
 type intoStore[T reflector.Object] struct {
 	to       cache.Store
 	known    map[store.Key]types.UID // the objects in the store
+	kind     reflect.Type            // of the object that was written last
 	rejected map[store.Key]bool      // the objects that the store lacks
 	filled   bool                    // there was a Replace
 	observed string                  // the version up to which every change was written or rejected
@@ -132,6 +133,7 @@ func (s *intoStore[T]) write(key store.Key, object T) error {
 	}
 	delete(s.rejected, key)
 	s.known[cloneKey(key)] = types.UID(strings.Clone(string(object.GetUID())))
+	s.kind = reflect.TypeOf(object)
 	return nil
 }
 
@@ -141,7 +143,7 @@ func (s *intoStore[T]) drop(key store.Key) error {
 	if !known {
 		return nil
 	}
-	if err := s.to.Delete(lastKnown[T](key, uid)); err != nil {
+	if err := s.to.Delete(lastKnown(s.kind, key, uid)); err != nil {
 		s.rejected[key] = true
 		return err
 	}
@@ -192,6 +194,9 @@ func (s *intoStore[T]) Replace(objects []T, resourceVersion string) error {
 	var rejections []store.Rejection
 	if s.to.Replace(all, resourceVersion) == nil {
 		s.known = listed
+		if len(objects) > 0 {
+			s.kind = reflect.TypeOf(objects[0])
+		}
 	} else {
 		rejections = s.replaceOneByOne(objects, listed)
 	}
@@ -252,10 +257,10 @@ func (s *intoStore[T]) set(version string) {
 }
 
 // lastKnown returns what is known of an object that was deleted.
-func lastKnown[T reflector.Object](key store.Key, uid types.UID) any {
+func lastKnown(kind reflect.Type, key store.Key, uid types.UID) any {
 	var object metav1.Object = &metav1.PartialObjectMetadata{}
-	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
-		if own, ok := reflect.New(t.Elem()).Interface().(metav1.Object); ok {
+	if kind.Kind() == reflect.Pointer {
+		if own, ok := reflect.New(kind.Elem()).Interface().(metav1.Object); ok {
 			object = own
 		}
 	}

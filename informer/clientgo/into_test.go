@@ -3,7 +3,9 @@ package clientgo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -60,14 +62,14 @@ func (s *metricsStore) Update(object any) error {
 }
 
 func (s *metricsStore) Delete(object any) error {
-	m, err := meta.Accessor(object) // of a tombstone it fails
-	if err != nil {
-		return err
+	m, ok := object.(*configMap)
+	if !ok {
+		return fmt.Errorf("the object is a %T", object)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls = append(s.calls, "delete "+m.GetName())
-	delete(s.metrics, m.GetUID())
+	s.calls = append(s.calls, "delete "+m.Name)
+	delete(s.metrics, m.UID)
 	return nil
 }
 
@@ -185,8 +187,19 @@ func TestStoreOfClientGoThatFails(t *testing.T) {
 // TestLastKnownStateHasTheTypeOfTheObjects serves stores that convert objects.
 func TestLastKnownStateHasTheTypeOfTheObjects(t *testing.T) {
 	key := store.Key{Namespace: "default", Name: "a"}
-	assert.Equal(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u"}}, lastKnown[*configMap](key, "u"))
-	assert.IsType(t, &metav1.PartialObjectMetadata{}, lastKnown[Object](key, "u"))
+	for name, write := range map[string]func(store.Store[Object]) error{
+		"of a list":  func(into store.Store[Object]) error { return into.Replace([]Object{stored("a", "u", "1")}, "3") },
+		"of a watch": func(into store.Store[Object]) error { return into.Add(stored("a", "u", "1")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := newMetricsStore("")
+			into := IntoStore[Object](to)
+			require.NoError(t, write(into))
+			require.NoError(t, into.DeleteKey(key))
+			assert.Empty(t, to.metrics)
+		})
+	}
+	assert.Equal(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u"}}, lastKnown(reflect.TypeFor[*corev1.ConfigMap](), key, "u"))
 }
 
 // TestReflectorOfAListerWatcherFillsAStoreOfClientGo serves programs that call cache.NewReflectorWithOptions.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
@@ -533,4 +534,15 @@ func TestIsStoppedWaitsForNoHandler(t *testing.T) {
 	assert.False(t, ask())
 	stop()
 	assert.True(t, ask())
+}
+
+func TestObjectsStateTheKindThatClientsOfClientGoGive(t *testing.T) {
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	for _, object := range []Object{&configMap{}, &metav1.PartialObjectMetadata{}, &unstructured.Unstructured{}} {
+		object.GetObjectKind().SetGroupVersionKind(kind)
+		got, err := withoutKind(object)
+		require.NoError(t, err)
+		_, typed := object.(*configMap)
+		assert.Equal(t, typed, got.GetObjectKind().GroupVersionKind().Empty(), "%T", object)
+	}
 }

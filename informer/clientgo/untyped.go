@@ -10,6 +10,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -53,9 +54,20 @@ func NewSharedIndexInformerWithOptions(lw cache.ListerWatcher, example runtime.O
 // FromClient is [NewSharedIndexInformerWithOptions] over a client of this module, such as one of
 // client.ForType, which decodes the server's responses itself. It names the informer after
 // ObjectDescription. A transform may edit its object: it gets a copy, because the objects of such a
-// client share equal parts.
+// client share equal parts. As from generated clients, objects of Go types do not state their kind.
 func FromClient[L any](client reflector.Client[Object, L], options cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
-	return newUntyped(client, &hooks[Object]{}, options.ObjectDescription, options)
+	return newUntyped(client, &hooks[Object]{prepare: withoutKind}, options.ObjectDescription, options)
+}
+
+// withoutKind leaves the kind empty, as generated clients do, so that a program finds objects of the cache
+// equal to those of its requests.
+func withoutKind(object Object) (Object, error) {
+	switch object.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata:
+	default:
+		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	return object, nil
 }
 
 // newUntyped makes an informer of objects of any kind.

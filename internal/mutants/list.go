@@ -305,7 +305,7 @@ var mutants = []mutant{{
 	name:  "reconcile: the scope of keys is unknown before the first object",
 	file:  "controller/reconcile/source.go",
 	text:  "(primary.object(bare) != nil || primary.of().ClusterScoped())",
-	with:  "false",
+	with:  "primary == nil",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a key shares the prior state of an object that it did not have",

@@ -90,10 +90,13 @@ func tryList(ctx context.Context, matches *regexp.Regexp) (survivors int, err er
 			return survivors, fmt.Errorf("%s: %w", m.name, err)
 		}
 		killed, err := c.report(ctx)
-		if err != nil {
+		switch {
+		case errors.Is(err, errCompile): // that of the others is worth knowing all the same
+			fmt.Printf("BROKEN    %s: %v\n", m.name, err)
+			survivors++
+		case err != nil:
 			return survivors, fmt.Errorf("%s: %w", m.name, err)
-		}
-		if !killed {
+		case !killed:
 			survivors++
 		}
 	}

@@ -25,9 +25,8 @@
 // With a *kubernetes.Clientset the informers decode the server's responses themselves, with the
 // HTTP client of the clientset, its rate limiter, its handler of warnings, its content types and its host. With any other clientset, and for
 // kinds without namespaces in a factory with a namespace, the generated methods List and Watch
-// decode, which costs what it costs in client-go. Objects that the informers decode state their kind
-// and apiVersion, and share equal parts: see client.WithoutInterning. A transform gets a
-// copy; what it does not change is shared all the same.
+// decode, which costs what it costs in client-go. Objects that the informers decode share equal
+// parts: see client.WithoutInterning. A transform gets a copy; what it does not change is shared all the same.
 //
 // # What is different
 //

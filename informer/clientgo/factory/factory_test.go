@@ -116,6 +116,9 @@ func TestFactoryHasOneInformerForEachKind(t *testing.T) {
 				one, err := f.Core().V1().ConfigMaps().Lister().ConfigMaps("shop").Get("a")
 				require.NoError(t, err)
 				assert.Equal(t, "a", one.Name)
+				asked, err := clientset.CoreV1().ConfigMaps("shop").Get(ctx, "a", metav1.GetOptions{})
+				require.NoError(t, err)
+				assert.Equal(t, asked, one)
 				all, err := generic.Lister().ByNamespace("shop").List(labels.Everything())
 				require.NoError(t, err)
 				assert.Len(t, all, 2)
@@ -130,7 +133,7 @@ func TestFactoryHasOneInformerForEachKind(t *testing.T) {
 				f.Core().V1().Pods().Informer()
 				f.StartWithContext(t.Context()) // does nothing any more
 				synctest.Wait()
-				assert.Len(t, server.Requests(), 2)
+				assert.Len(t, server.Requests(), 3)
 			})
 		})
 	}
