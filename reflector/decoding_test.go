@@ -389,6 +389,25 @@ type BadPaint struct {
 	Data              map[string]Number `json:"data"`
 }
 
+// The client knows the name of an object that it cannot decode, but not its key in such a store.
+func TestObjectThatDoesNotFitIsFoundUnderTheKeyOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(paint("a", "1")))
+		resource, err := client.ForResource[*BadPaint](server.Config(), configMapResource, "default")
+		require.NoError(t, err)
+		s := store.New(func(p *BadPaint) (store.Key, error) { return store.Key{Name: string(p.UID)}, nil })
+		stop := start(t, reflector.New(resource, s))
+		require.NoError(t, server.Update(paint("a", "red")))
+		<-time.After(time.Hour) // with lists
+		assert.Equal(t, 1, s.Len(), "it exists")
+		require.NoError(t, server.Delete(paint("a", "red")))
+		synctest.Wait()
+		assert.Zero(t, s.Len())
+		stop()
+	})
+}
+
 func TestObjectsThatDoNotFitHoldUpNothingElse(t *testing.T) {
 	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList()}} {
 		t.Run(name, func(t *testing.T) {

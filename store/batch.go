@@ -158,11 +158,17 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 }
 
 // removeMissing deletes the objects that the list does not have. If the cache rejects an object of the
-// list, its old state stays. It is found by the key, or by the UID if the rejected object has no key.
+// list, its old state stays. It is found by the key or the UID: an object that cannot be decoded is rejected
+// under its namespace and name, or without a key, and a KeyFunc may return another one.
 func (b *replaceBatch[T]) removeMissing(tx *txn[T]) {
 	stays := make(map[types.UID]bool)
 	for i := range b.keyless {
 		stays[b.keyless[i].version.UID] = true
+	}
+	for i := range b.writes {
+		if b.writes[i].err != nil {
+			stays[b.writes[i].version.UID] = true
+		}
 	}
 	delete(stays, "")
 	var scope *Scope

@@ -63,7 +63,7 @@
 //   - store-S3: A resource version is never visible before the objects that it stands for.
 //   - store-S4: A write that fails changes nothing: object, indexes and resource version. In a
 //     Replace or a batch, a bad object does not stop the others: it comes back in a
-//     [RejectedError], and the cache keeps the old object of its key, or of its UID if it has no key.
+//     [RejectedError], and the cache keeps the old object of its key, and in a list also that of its UID.
 //   - store-S5: The resource version never passes a rejected object: the rejected key holds it back
 //     until the key is stored or deleted, or a Replace rejects nothing. Rejected returns these keys. A
 //     write outside of the scope of its writer is rejected, and holds nothing back. If a Replace that

@@ -278,13 +278,16 @@ func (m *model) replace(t *rapid.T) {
 	d := m.door(t)
 	var l list[*corev1.Pod]
 	puts, hashes := map[Key]*corev1.Pod{}, map[Key]uint64{}
-	listed, kept := map[Key]bool{}, map[types.UID]bool{}
+	listed, kept := map[Key]bool{}, map[types.UID]bool{} // kept has those of rejected objects
+	uids := map[Key]types.UID{}                          // of rejected objects with a key
 	var missing rejectedKeys
 	nameless, outside := 0, map[Key]bool{}
-	reject := func(key Key) {
+	reject := func(key Key, uid types.UID) {
+		uids[key] = uid
 		switch {
 		case key == (Key{}):
 			nameless++
+			kept[uid] = true
 		case d.scope != nil && !d.scope.Contains(key):
 			outside[key] = true
 		}
@@ -294,7 +297,7 @@ func (m *model) replace(t *rapid.T) {
 		key := m.key(t)
 		l.Unchanged = append(l.Unchanged, key)
 		if m.held[key] == nil || d.scope != nil && !d.scope.Contains(key) {
-			reject(key)
+			reject(key, "")
 			continue
 		}
 		listed[key] = true
@@ -306,25 +309,29 @@ func (m *model) replace(t *rapid.T) {
 		l.Told = append(l.Told, Write[*corev1.Pod]{Hash: hash})
 		key, ok := placed(d, p)
 		switch {
+		case p == nil:
+			reject(key, "")
 		case !ok:
-			reject(key)
-			if p != nil && key == (Key{}) && p.UID != "" {
-				kept[p.UID] = true
-			}
+			reject(key, p.UID)
 		case !m.isRepeated(key, p) && !m.indexable(p):
-			reject(key)
+			reject(key, p.UID)
 			delete(puts, key)
 		default:
 			puts[key], hashes[key], listed[key] = p, hash, true
 			delete(missing, key)
+			delete(uids, key)
 		}
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "lacking") {
 		key := m.key(t)
 		l.Failed = append(l.Failed, Rejection{Key: key, Err: errNoName})
-		reject(key)
+		reject(key, "")
 		delete(puts, key)
 	}
+	for _, uid := range uids {
+		kept[uid] = true
+	}
+	delete(kept, "")
 	m.serial++
 	l.ResourceVersion = strconv.Itoa(m.serial)
 	if rapid.IntRange(0, 5).Draw(t, "restored") == 0 {

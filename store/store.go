@@ -105,7 +105,7 @@ type Write[T any] struct {
 	Object T
 
 	// FinalStateKnown says that the Object of a Deletion is its last state. Without it, the store
-	// uses only the Key.
+	// uses only the Key; a Cache that holds nothing under it uses the UID of Version, if that is known.
 	FinalStateKnown bool
 
 	// Key is the expected key of Object. The store rejects an object with another key with
@@ -125,7 +125,7 @@ type Write[T any] struct {
 
 	// Err says that the object exists, but could not be decoded or transformed. The store ignores
 	// Type and Object, and keeps its object under Key. Its resource version stays before the
-	// rejected object. With a zero Key, the store keeps its object with the UID of Version.
+	// rejected object. In a list, the store also keeps its object with the UID of Version.
 	Err error
 }
 

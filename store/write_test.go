@@ -357,6 +357,39 @@ func TestReplaceKeepsWhatIsHeldUnderARejectedKey(t *testing.T) {
 	assert.Equal(t, "3", c.ResourceVersion(), "nothing is lacking any more")
 }
 
+// A writer that cannot decode an object knows its namespace, name and UID, and not the key of the KeyFunc.
+func TestUndecodedObjectIsFoundByItsUID(t *testing.T) {
+	undecoded := func(change ChangeType, resourceVersion string) Write[*corev1.Pod] {
+		return Write[*corev1.Pod]{Type: change, Key: Key{Namespace: "n", Name: "a"}, Version: Version{"u", resourceVersion}}
+	}
+	bad := undecoded(Addition, "3")
+	bad.Err = errors.New("bad")
+	for name, scope := range map[string]*Scope{"cache": nil, "partition": {Namespace: "n"}} {
+		t.Run(name, func(t *testing.T) {
+			c := New(func(p *corev1.Pod) (Key, error) { return Key{Namespace: p.Namespace, Name: string(p.UID)}, nil })
+			var to Store[*corev1.Pod] = c
+			if scope != nil {
+				p, err := c.Partition(*scope)
+				require.NoError(t, err)
+				to = p
+			}
+			require.NoError(t, to.Replace([]*corev1.Pod{pod("n", "a", "u", "1"), pod("n", "b", "u2", "1"), pod("n", "c", "u3", "1")}, "2"))
+			rec := follow(c)
+			list := to.(BatchStore[*corev1.Pod]).BeginBatch(to, true)
+			require.NoError(t, list.Write(bad))
+			require.NoError(t, list.Write(adding(pod("n", "b", "u2", "1"))))
+			require.ErrorIs(t, list.Commit("4"), bad.Err)
+			assert.Equal(t, []string{"Deletion n/u3 1"}, rec.changes(), "the server has the rejected object")
+
+			require.NoError(t, apply(to, undecoded(Deletion, "5")))
+			assert.Equal(t, 1, c.Len(), "it is gone")
+			require.NoError(t, apply(to, adding(pod("n", "a", "u", "6")), undecoded(Deletion, "7"), undecoded(Deletion, "8")))
+			assert.Equal(t, 1, c.Len(), "also if it came in the same commit")
+			assert.Equal(t, "8", to.ResourceVersion())
+		})
+	}
+}
+
 func TestKeyFuncWithoutAKeyIsARejection(t *testing.T) {
 	c := New(func(*Key) (Key, error) { return Key{}, nil })
 	assert.ErrorIs(t, c.Add(&Key{}), errNoName)

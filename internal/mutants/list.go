@@ -1244,6 +1244,18 @@ var mutants = []mutant{{
 	with:  "a == b && a != 0",
 	tests: []string{"./store"},
 }, {
+	name:  "store: a rejected object of a list that is held under another key is missing",
+	file:  "store/batch.go",
+	text:  "if b.writes[i].err != nil {",
+	with:  "if false {",
+	tests: []string{"./store"},
+}, {
+	name:  "store: a deletion without its last state needs the store's own key",
+	file:  "store/write.go",
+	text:  "if held == nil && w.entry == nil {",
+	with:  "if false {",
+	tests: []string{"./store"},
+}, {
 	name:  "store: a list keeps what an unannounced write left",
 	file:  "store/write.go",
 	text:  "if held == nil || held.hash == unannouncedHash {",
