@@ -30,15 +30,28 @@ const lookupTimeout = 10 * time.Second
 //   - The scope, the reflector or its client has a label selector, a field selector or shards: see
 //     [reflector.KubernetesResourceReflector.Covers].
 //   - The informer has [WithGet].
+//   - The cache rejected the object of the key, or an object whose key is not known: it exists, although the
+//     cache may not hold it.
 //
 // See [Informer.Gone].
 func (i *Informer[T]) Covers(key store.Key) bool {
 	s := i.sourceOf(key)
-	if s == nil || i.get != nil || !s.IsSynced() {
+	if s == nil || i.get != nil || !s.IsSynced() || i.rejects(key) {
 		return false
 	}
 	of, ok := s.Feed.(interface{ Covers(store.Key) bool })
 	return !ok || of.Covers(key)
+}
+
+// rejects reports whether an object that the cache rejected may be that of a key.
+func (i *Informer[T]) rejects(key store.Key) bool {
+	rejected := i.cache.Rejected
+	for _, p := range i.cache.Partitions() {
+		if p.Scope().Contains(key) {
+			rejected = p.Rejected
+		}
+	}
+	return slices.ContainsFunc(rejected(), func(r store.Key) bool { return r == key || r == store.Key{} })
 }
 
 // Gone reports whether the object of a key is gone from the API server, and not only from the cache.
@@ -101,7 +114,7 @@ func (i *Informer[T]) lookup(ctx context.Context, key store.Key, wasDeleted bool
 	return uid, exists, err
 }
 
-var errUnsynced = errors.New("first list is not complete, and the informer has no client to ask: call WaitForSync first")
+var errUnsynced = errors.New("first list is not complete, or an object was rejected, and the informer has no client to ask: call WaitForSync first, and see State")
 
 // lookupByGet is lookup by the function of WithGet.
 func (i *Informer[T]) lookupByGet(ctx context.Context, key store.Key) (uid types.UID, exists bool, err error) {

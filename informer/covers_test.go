@@ -101,6 +101,44 @@ func TestCacheProvesNothingBeforeItIsSynced(t *testing.T) {
 	require.NoError(t, stop())
 }
 
+// The server has the object, but the cache does not.
+func TestCacheIsNoProofOfWhatItRejected(t *testing.T) {
+	server := reflectortest.Start(t)
+	bad, good := store.Key{Namespace: "ns", Name: "bad"}, store.Key{Namespace: "ns", Name: "good"}
+	for _, key := range []store.Key{bad, good} {
+		require.NoError(t, server.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+	}
+	pods := New(clientOf(t, server).CoreV1().Pods(""))
+	_, err := store.AddIndex(pods.cache, "panics", func(p *corev1.Pod) []string {
+		if p.Name == "bad" {
+			panic("bad")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	stop := start(t, pods)
+	require.NoError(t, pods.WaitForSync(t.Context()))
+	require.Equal(t, []store.Key{bad}, pods.cache.Rejected())
+	assert.False(t, pods.Covers(bad))
+	assert.True(t, pods.Covers(good))
+	isGone := func(key store.Key) bool {
+		gone, err := pods.Gone(t.Context(), key)
+		require.NoError(t, err)
+		return gone
+	}
+	assert.False(t, isGone(bad))
+	assert.False(t, isGone(good))
+	assert.Len(t, server.Requests(reflectortest.Verb("get"), reflectortest.ForResource("pods")), 1)
+
+	require.NoError(t, server.Delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "bad"}}))
+	require.Eventually(t, func() bool { return pods.Covers(bad) }, 10*time.Second, time.Millisecond)
+	assert.True(t, isGone(bad))
+
+	require.Error(t, pods.cache.Add(&corev1.Pod{}))
+	assert.False(t, pods.Covers(good), "it may be any object")
+	require.NoError(t, stop())
+}
+
 // A caller must not take a cache without its first list for one that is current.
 func TestCatchUpWaitsForTheFirstList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1256,6 +1256,12 @@ var mutants = []mutant{{
 	with:  "if false {",
 	tests: []string{"./store"},
 }, {
+	name:  "informer: an object that the cache rejected is gone",
+	file:  "informer/covers.go",
+	text:  "!s.IsSynced() || i.rejects(key) {",
+	with:  "!s.IsSynced() {",
+	tests: []string{"./informer"},
+}, {
 	name:  "store: a list keeps what an unannounced write left",
 	file:  "store/write.go",
 	text:  "if held == nil || held.hash == unannouncedHash {",
