@@ -46,7 +46,7 @@
 //     the older version, and the list that follows has each object as it is shown now. A stream that
 //     client-go cannot read counts as broken; if it breaks three times in a row at one version,
 //     the reflector relists. It also relists after a rejected resource version (410: see the table
-//     in internal/protocol/doc.go), an ERROR event other than 429, a forbidden watch, a rejected
+//     in reflector/internal/protocol/doc.go), an ERROR event other than 429, a forbidden watch, a rejected
 //     object, a stream that a [client.Resource] cannot read, a [client.MismatchError] and ServerBehind.
 //   - reflector-R3: If the store rejects an object, the reflector reports the error, and relists
 //     after a back-off to fetch the object again. Until then the store keeps its previous object
@@ -71,7 +71,7 @@
 //     yet its version is not newer. So the reflector detects a server that was restored from a
 //     backup, even if that server has passed the client's version. If the probe itself fails, the
 //     reflector retries it twice, then lets the server's answer to the watch decide, and probes once
-//     more: the table in internal/protocol/doc.go has each case. Restored servers, below, lists the
+//     more: the table in reflector/internal/protocol/doc.go has each case. Restored servers, below, lists the
 //     cases that no probe can detect.
 //   - reflector-R7: No server makes a reflector wait for ever. The reflector gives up a watch that
 //     is still open after eleven minutes and was silent for the last two (SilentWatch). It waits
@@ -139,7 +139,7 @@
 //
 // # How it works
 //
-// A state machine without goroutines, clock or I/O, in internal/protocol, decides what the
+// A state machine without goroutines, clock or I/O, in reflector/internal/protocol, decides what the
 // reflector does next. Its documentation has the reaction to each failure in one table, with a 410
 // as the example, and its scripts show whole conversations. run.go executes the actions.
 //

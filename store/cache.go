@@ -40,9 +40,9 @@ type Cache[T any] struct {
 	epoch   uint64 // counts the snapshots
 
 	// mu protects the fields below it, and the progress of the partitions. Only a holder of writer
-	// changes them, so a writer reads them without mu. The table is the exception: it changes under
-	// trees as well, and a large commit changes it without mu, because frozen sends readers to the
-	// state before. The cache never holds mu while a user's function runs.
+	// changes them, so a writer reads them without mu. A large commit changes the table without mu,
+	// because frozen sends readers to the state before; so each commit changes the table under trees as well,
+	// for Has. The cache never holds mu while a user's function runs.
 	mu         sync.RWMutex
 	table      table[T] // the objects by key
 	own        progress // of the writes to the cache itself

@@ -28,8 +28,8 @@ import (
 // that the next list need not decode it. Two missing versions are no known version: then only the
 // contents count.
 
-// unannouncedHash is the hash of an entry whose state followers do not know, so that no write repeats it.
-// A field of its own would cost each entry of a pointer 16 bytes.
+// unannouncedHash is the hash of an entry that WriteUnannounced stored. Followers do not know its state, so the
+// next write of the key is a change even if it has the same content. A field of its own would cost each entry of a pointer 16 bytes.
 const unannouncedHash = math.MaxUint64
 
 func sameHash(a, b uint64) bool { return a == b && a != 0 && a != unannouncedHash }

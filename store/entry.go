@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// entry is one object in the cache. Readers of a snapshot see its entries without a lock. So an
-// entry of a snapshot does not change any more, except for its terms, which belong to the writer.
+// entry is one object in the cache. Readers of a snapshot see its entries without a lock. So the
+// key, the object and the version of such an entry do not change any more. Its hash, epoch and terms do, which
+// belong to the writer: no snapshot reads them.
 //
 // The size matters, because a cache has one entry for each object. With a pointer it is 80 bytes, which
 // is a size that Go allocates without a remainder. The entries of a namespace share their space, which

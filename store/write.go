@@ -450,8 +450,8 @@ func (tx *txn[T]) accept(key Key) {
 }
 
 // advance records that every change up to a resource version has been received. An empty version
-// changes no version, nor does any version before the first Replace. A rejected key holds back
-// resourceVersion, but not observedVersion.
+// changes no version, nor does one after maxVersion, if there is one, nor any before the first Replace. A
+// rejected key holds back resourceVersion, but not observedVersion.
 func (tx *txn[T]) advance(resourceVersion string) {
 	if tx.origin == List || !tx.progress.synced || resourceVersion == "" || versions.Later(resourceVersion, tx.maxVersion) {
 		return

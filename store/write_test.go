@@ -209,7 +209,6 @@ func TestMemoryOfLargeCommitsIsNotKept(t *testing.T) {
 	assert.LessOrEqual(t, cap(c.scratch.commit.Changes), maxScratch)
 }
 
-// A merged cache commits writes of several watches at once.
 // A batch says up to which version it is complete. Its objects may be later, and then say nothing
 // about what lies between.
 func TestObjectsDoNotMoveTheVersionBeyondTheirBatch(t *testing.T) {
@@ -231,6 +230,7 @@ func TestObjectsDoNotMoveTheVersionBeyondTheirBatch(t *testing.T) {
 	assert.Equal(t, "10", c.ResourceVersion())
 }
 
+// A merged cache commits writes of several watches at once.
 func TestVersionStaysBeforeARejectedObjectOfABatchWithoutOrder(t *testing.T) {
 	for _, version := range []string{"6", "9"} {
 		c := newPods()

@@ -11,7 +11,7 @@ func Of(object any) string {
 }
 
 // Later reports whether a resource version is known to be later than another. Versions that cannot
-// be compared are not: those of some servers are no numbers.
+// be compared are not: an empty one is unknown, and those of some servers are no numbers.
 func Later(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order > 0

@@ -242,7 +242,7 @@ func (s *Watch[T]) passBy(d *decoder[T], items *[]Item[T], format wire.Format, f
 }
 
 // item converts a frame to an item. whole is false if the frame cannot be decoded as one event, so that it may
-// hold several: see Recut. It is true for an event that would be invalid alone, such as one without an object.
+// hold several: see Recut. It is true for every other event, also an invalid one, such as one without an object.
 func (s *Watch[T]) item(d *decoder[T], format wire.Format, frame *wire.Frame) (_ Item[T], whole bool) {
 	change := changeOf(frame.Type)
 	switch {

@@ -23,17 +23,19 @@ type State struct {
 	// position may stay ahead of the store's version. A watch from the store's version would apply old events
 	// to newer objects.
 	position string
-	// settled is where the watch after one that ended early begins: settleTime has the reason. A list or a
-	// change sets settled, marked and position to its version. A bookmark moves position. If markedAt is at
-	// least settleTime ago, it also moves settled to marked, as an early end does, and marked to its own
-	// version. For example, of bookmarks after 0, 5 and 12 seconds, the first moves marked, the second does
-	// not, and the third moves settled to the first, and marked to itself.
+	// settled is where the watch after one that ended early begins: settleTime has the reason. marked is the
+	// version that becomes settled next, and markedAt the time of the bookmark that had it. A list or a change
+	// sets all three versions to its own. A bookmark moves position; if markedAt is at least settleTime ago,
+	// settled also moves to marked, and marked to the bookmark's version. An early end at such a time moves
+	// settled, too. For example, of bookmarks after 0, 5 and 12 seconds, the first moves marked, the second
+	// does not, and the third moves settled to the first, and marked to itself.
 	settled, marked string
 	markedAt        time.Time
 	// early is true if the last watch, or Run, ended early, until a list or an event moves position.
 	early bool
-	// unavailable is true if the server cannot list at position: the version expired, or the server
-	// is behind it.
+	// unavailable is true if the next list must be at the newest version, because a list not older than
+	// position was refused or did not help, or the server is behind position. The first 410 of a watch does not
+	// set it: the server can still list from its watch cache.
 	unavailable bool
 	// versionless is true if the last list had no resource version: see poll.go. position is then
 	// empty.
@@ -378,6 +380,7 @@ func (p *step) event(in Input) {
 		}
 		p.phase = applying
 		p.todo = applyOnly
+	// From here on, a watch-list begins.
 	case !in.Closing && p.now.Sub(p.watching.opened) > maxListTime:
 		// Live additions look like initial ones, so on a plain watch to which objects are added all the time,
 		// only the time tells. It ends no watch-list that would end: kube-apiserver ends each one when its
