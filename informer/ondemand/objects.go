@@ -114,6 +114,9 @@ func (d demand) metBy(version store.Version) bool {
 
 // demand returns what the current state of an object must satisfy, or why there is no object.
 func (o *Objects[T]) demand(key store.Key) (demand, error) {
+	if o.isClosed() { // what was agreed does not change any more
+		return demand{}, ErrClosed
+	}
 	o.agreed.mu.Lock()
 	defer o.agreed.mu.Unlock()
 	meta, known := o.meta(key)

@@ -546,6 +546,8 @@ func TestClose(t *testing.T) {
 	o.Close()
 	_, err = o.Get(t.Context(), aKey)
 	require.ErrorIs(t, err, ErrClosed)
+	_, err = o.Get(t.Context(), store.Key{Namespace: "n", Name: "unknown"})
+	require.ErrorIs(t, err, ErrClosed)
 	require.NoError(t, cache.Update(at("u", "6")))
 
 	_, err = New[*object, *backend](nil, &cache.View)
