@@ -214,7 +214,7 @@ func (i *Informer[T]) CacheReady(ours.Only) error {
 	var errs []error
 	for _, s := range i.feed.Sources() {
 		state := stateOf(s)
-		since, limit := state.Broken, i.staleness
+		since, limit, silence := state.Broken, i.staleness, time.Duration(0)
 		if state.State.Phase == reflector.Stopped && errors.Is(state.State.Err, reflector.ErrNotServed) {
 			limit = 0 // package fleet has stopped the reflector until the kind is served again
 		} else if limit <= 0 {
@@ -222,9 +222,9 @@ func (i *Informer[T]) CacheReady(ours.Only) error {
 		}
 		if since.IsZero() {
 			// A watch may have no events, and a server may send no bookmarks.
-			since, limit = state.State.LastContact, limit+watchLife
+			since, silence = state.State.LastContact, watchLife
 		}
-		if age := time.Since(since); age > limit {
+		if age := time.Since(since); age-silence > limit { // no sum: the limit may be the longest duration
 			errs = append(errs, &StaleError{Informer: i.name, Scope: state, For: age})
 		}
 	}

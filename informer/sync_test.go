@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -133,6 +134,8 @@ func TestReadinessEndsWithALongBreakOfTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		limited, never := newServed(t, server, WithName("limited"), WithStaleness(time.Minute)), newServed(t, server, WithStaleness(0))
+		longest := newServed(t, server, WithStaleness(math.MaxInt64))
+		defer start(t, longest)()
 		var why *SyncError
 		require.ErrorAs(t, limited.Ready(), &why)
 		assert.Equal(t, reflector.Stopped, why.Unsynced[0].State.Phase)
@@ -141,6 +144,7 @@ func TestReadinessEndsWithALongBreakOfTheWatch(t *testing.T) {
 		require.NoError(t, limited.Ready())
 		<-time.After(time.Hour)
 		require.NoError(t, limited.Ready(), "a quiet watch is a good one")
+		require.NoError(t, longest.Ready(), "the longest duration does not overflow")
 
 		// Lists go on: it is the watch that counts.
 		down := server.Inject(reflectortest.Answer(503).On("watch", "pods"))

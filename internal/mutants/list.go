@@ -796,7 +796,7 @@ var mutants = []mutant{{
 }, {
 	name:  "informer: it is ready although its watch is silent",
 	file:  "informer/sync.go",
-	text:  "since, limit = state.State.LastContact, limit+watchLife",
+	text:  "since, silence = state.State.LastContact, watchLife",
 	with:  "since = time.Now()",
 	tests: []string{"./informer"},
 }, {
