@@ -36,6 +36,8 @@ type KubernetesResourceReflector[T Object] struct {
 	protocol protocol.State
 	// rejected is the error of the objects that the store rejected; nil if it has all objects.
 	rejected error
+	// mismatched is true if the server's selection of a shard differs from the reflector's.
+	mismatched bool
 }
 
 // New returns a reflector that fills a store from a client. The reflector does nothing until Run is

@@ -74,9 +74,7 @@ func (r *KubernetesResourceReflector[T]) Shards() []store.Shard {
 type evidence struct {
 	said bool // the server said that it sends only the shard
 	objects
-	// refused is true if the server has rejected the selector since the last list began. mismatched
-	// is true if the server's selection differs from the reflector's.
-	refused, mismatched bool
+	refused bool // the server has rejected the selector since the last list began
 }
 
 // verdict returns the side that filters.
@@ -91,11 +89,11 @@ func (e *evidence) verdict(asked string) Sharding {
 }
 
 // reset forgets the evidence from before a list.
-func (e *evidence) reset() { *e = evidence{mismatched: e.mismatched} }
+func (e *evidence) reset() { *e = evidence{} }
 
 // shardSelector returns the shard selector for the next request; empty for none.
 func (r *run[T]) shardSelector() string {
-	if r.evidence.refused || r.evidence.mismatched {
+	if r.evidence.refused || r.mismatched {
 		return ""
 	}
 	return r.shards.Selector()
@@ -142,7 +140,7 @@ func (r *run[T]) learnPage(p *stream.Page, came objects) error {
 	r.evidence.said = r.evidence.said || p.Sharded
 	r.learn(came)
 	if p.Sharded && came.outOfShard > 0 {
-		r.evidence.mismatched = true
+		r.mismatched = true
 		return ErrShardMismatch
 	}
 	return nil

@@ -108,6 +108,12 @@ func TestServerThatMeansOtherShardsIsAskedForEverything(t *testing.T) {
 		}
 		var failures []error
 		s := store.New(store.ObjectKey[*corev1.ConfigMap])
+		asked := func() (all []string) {
+			for _, request := range server.Requests(reflectortest.Verb("watch")) {
+				all = append(all, request.Query.Get("shardSelector"))
+			}
+			return all
+		}
 		r := reflector.New(resource, s, reflector.WithShard(half(store.ByUID, 0)), reflector.WithoutWatchList(),
 			reflector.WithErrorHandler(func(_ context.Context, err error) { failures = append(failures, err) }))
 		stop := start(t, r)
@@ -126,6 +132,11 @@ func TestServerThatMeansOtherShardsIsAskedForEverything(t *testing.T) {
 		}
 		assert.Equal(t, want, s.Len(), "nothing is missing")
 		assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
+
+		stop = start(t, r) // it resumes without a list
+		synctest.Wait()
+		stop()
+		assert.Equal(t, []string{"", ""}, asked(), "the next Run knows it, too")
 	})
 }
 
