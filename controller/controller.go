@@ -104,7 +104,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 
 	// Workers outlive ctx, so that they can finish. They keep its values.
 	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer onHardStop(ctx, func() { stop(ErrStopNow) })()
+	defer lifecycle.OnHardStop(ctx, func() { stop(ErrStopNow) })()
 	feeding, stopFeed := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	workers.Go(func() {

@@ -16,16 +16,16 @@ type run[T any] struct {
 	feedCtx     context.Context
 	stopFeeding context.CancelFunc
 	// handlerCtx is the context of handlers. It outlives the context of Run, so that handlers can
-	// finish.
+	// finish. After a hard stop, such as the loss of a lease, nothing may be finished.
 	handlerCtx  context.Context
-	stopWorking context.CancelFunc
+	stopWorking context.CancelCauseFunc
 	workers     sync.WaitGroup
 	workEnded   bool // no further subscriber is served; guarded by Informer.mu
 }
 
 // Run fills the cache, keeps it up to date and calls handlers, until ctx ends. It then lets
 // handlers finish their queued events, for the time of [WithDrainTimeout], and returns when the
-// last call has returned.
+// last call has returned. After a hard stop (controller.HardStopContext), handlers finish nothing.
 //
 // It returns nil if neither the reflector nor the store behind the cache failed, and no handler had
 // events left. For each handler that had, the error names the subscriber and wraps an
@@ -37,6 +37,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		return err
 	}
 	defer i.stop(r)
+	defer lifecycle.OnHardStop(ctx, func() { r.stopWorking(lifecycle.ErrStopNow) })()
 	stopBacking, waitBacking := i.runBacking(r)
 	defer func() { _ = waitBacking() }() // if the feed panics: stopBacking runs first
 	defer stopBacking()
@@ -70,7 +71,7 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	r := &run[T]{}
 	i.stopped = make(chan struct{})
 	r.feedCtx, r.stopFeeding = context.WithCancel(ctx)
-	r.handlerCtx, r.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
+	r.handlerCtx, r.stopWorking = context.WithCancelCause(context.WithoutCancel(ctx))
 	i.run = r
 	if i.failed.Err() != nil {
 		i.failed, i.fail = context.WithCancelCause(context.Background())
@@ -135,7 +136,7 @@ func (i *Informer[T]) drainAndEndWork(r *run[T]) error {
 
 // endWork ends the workers and waits for them.
 func (i *Informer[T]) endWork(r *run[T]) {
-	r.stopWorking()
+	r.stopWorking(nil)
 	i.mu.Lock()
 	r.workEnded = true
 	i.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
@@ -71,6 +72,40 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, time.Minute, time.Since(before))
 	})
+}
+
+func TestHardStopEndsHandlersAtOnce(t *testing.T) {
+	for _, draining := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			i := newPods(WithDrainTimeout(time.Hour))
+			var causes []error
+			i.Handle(HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
+				<-ctx.Done()
+				causes = append(causes, context.Cause(ctx))
+				return ctx.Err()
+			}))
+			require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
+			outer, end := context.WithCancel(t.Context())
+			defer end()
+			ctx, hardStop := lifecycle.HardStopContext(outer)
+			result := make(chan error, 1)
+			go func() { result <- i.Run(ctx) }()
+			synctest.Wait()
+			if draining {
+				end()
+				<-time.After(time.Minute)
+				assert.Empty(t, causes, "it has time to finish")
+			}
+			before := time.Now()
+			hardStop()
+			var left *eventqueue.DrainError
+			require.ErrorAs(t, <-result, &left)
+			assert.Zero(t, time.Since(before))
+			assert.Equal(t, []error{lifecycle.ErrStopNow}, causes)
+			assert.Equal(t, lifecycle.ErrStopNow, left.Cause)
+			assert.Len(t, left.Pending, 2)
+		})
+	}
 }
 
 func TestWhatEndedLateIsNotLeft(t *testing.T) {

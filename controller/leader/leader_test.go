@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,15 +12,22 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/clientgo"
+	"github.com/kubereflector/kubereflector/informer/scoped"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -162,6 +170,61 @@ func TestLeaderThatCannotRenewEndsBeforeAnotherMayLead(t *testing.T) {
 		}
 		require.NoError(t, stop())
 	})
+}
+
+func TestHandlersOfALedInformerEndBeforeAnotherMayLead(t *testing.T) {
+	defer func(handlers []utilruntime.ErrorHandler) { utilruntime.ErrorHandlers = handlers }(utilruntime.ErrorHandlers)
+	utilruntime.ErrorHandlers = nil // they share a clock with code outside of the bubbles
+	client := func(server *reflectortest.Server) typedcorev1.PodInterface {
+		return kubernetes.NewForConfigOrDie(server.Config()).CoreV1().Pods("default")
+	}
+	for name, led := range map[string]func(server *reflectortest.Server, handle func(ctx context.Context)) controller.Runner{
+		"informer": func(server *reflectortest.Server, handle func(ctx context.Context)) controller.Runner {
+			pods := informer.New(client(server))
+			pods.Handle(informer.HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error { handle(ctx); return nil }))
+			return pods
+		},
+		"scoped informer": func(server *reflectortest.Server, handle func(ctx context.Context)) controller.Runner {
+			scopes := scoped.New(store.ObjectKey[*corev1.Pod])
+			require.NoError(t, scoped.Add(scopes, store.Scope{Namespace: "default"}, client(server)))
+			scopes.Informer().Handle(informer.HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error { handle(ctx); return nil }))
+			return scopes.Informer()
+		},
+		"client-go's informer": func(server *reflectortest.Server, handle func(ctx context.Context)) controller.Runner {
+			return ledFunc(func(ctx context.Context) error {
+				pods := clientgo.NewTyped(client(server))
+				_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { handle(ctx) }})
+				pods.RunWithContext(ctx)
+				return err
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				for n := range 60 {
+					require.NoError(t, server.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: strconv.Itoa(n)}}))
+				}
+				var calls []error // whether each was held when it began
+				handled := led(server, func(ctx context.Context) { calls = append(calls, CheckHeld(ctx)); <-time.After(700 * time.Millisecond) })
+				ended := make(chan struct{}, 9)
+				stop := run(t, newLock(t, server, "one"), func(ctx context.Context) error {
+					defer func() { ended <- struct{}{} }()
+					return handled.Run(ctx)
+				})
+				<-time.After(20 * time.Second)
+				server.Inject(reflectortest.Stall(nil).On("", "leases"))
+				cut := time.Now()
+				<-ended
+				assert.Less(t, time.Since(cut), defaultLeaseDuration)
+				assert.Greater(t, len(calls), 10)
+				for _, held := range calls {
+					assert.NoError(t, held, "no call begins without the lease")
+				}
+				require.NoError(t, stop())
+			})
+		})
+	}
 }
 
 func TestNothingIsLedTwiceInOneProcess(t *testing.T) {

@@ -85,8 +85,9 @@ func (m *Member) Run(ctx context.Context) error {
 	defer end()
 	defer m.status.Set(func(s *State) { *s = State{Phase: Stopped, Err: s.Err} })
 
-	// The watch outlives ctx: a member that gives up its shards still needs to see the leases.
-	watching, endWatch := context.WithCancel(context.WithoutCancel(ctx))
+	// The watch outlives ctx, and a hard stop around this member, whose informers handle nothing then: a member that
+	// gives up its shards still needs to see the leases.
+	watching, endWatch := context.WithCancel(context.Background())
 	leases := informer.New(m.client, informer.WithName(m.group.Name+" leases"), informer.WithLogger(m.logger),
 		informer.WithReflector(reflector.WithLabelSelector(labels.SelectorFromSet(labels.Set{groupLabel: m.group.Name}))))
 	s := &sight{leases: leases, wake: make(chan struct{}, 1), seen: map[string]sighting{}, known: map[string]*coordinationv1.Lease{}}

@@ -242,6 +242,12 @@ var mutants = []mutant{{
 	with:  "if false && ending.confirmed {",
 	tests: []string{"./controller/reconcile"},
 }, {
+	name:  "informer: handlers go on after the loss of a lease",
+	file:  "informer/run.go",
+	text:  "defer lifecycle.OnHardStop(ctx, func() { r.stopWorking(lifecycle.ErrStopNow) })()",
+	with:  "defer lifecycle.OnHardStop(ctx, func() {})()",
+	tests: []string{"./informer"},
+}, {
 	name:  "informer: a dropped scope with a selector counts as asked",
 	file:  "informer/covers.go",
 	text:  "return \"\", ok && !of.Covered(), nil",
