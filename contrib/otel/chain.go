@@ -33,7 +33,7 @@ func Add[T any](t *Tracing, i *informer.Informer[T], every int) (stop func()) {
 	return func() {
 		unfollow()
 		if stopped.CompareAndSwap(false, true) && c.followers.Add(-1) == 0 {
-			c.recent.clear() // the program may make informers of ever new names
+			c.recent.clear() // the observer still has them
 		}
 	}
 }

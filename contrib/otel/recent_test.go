@@ -1,6 +1,8 @@
 package otel
 
 import (
+	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -77,4 +79,18 @@ func TestTheTimeOfASubscriptionStays(t *testing.T) {
 		both.Wait()
 		require.False(t, c.of("handler").since.IsZero())
 	}
+}
+
+// A program makes informers of ever new names, as one for each tenant.
+func TestInformersThatAreGoneLeaveNothing(t *testing.T) {
+	tracing := New(noop.NewTracerProvider())
+	kept := tracing.Options("kept")
+	for i := range 100 {
+		tracing.Options(fmt.Sprint("informer ", i))
+	}
+	runtime.GC()
+	tracing.Options("new")
+	assert.Len(t, tracing.chains, 2)
+	assert.Contains(t, tracing.chains, "kept")
+	runtime.KeepAlive(kept)
 }

@@ -3,9 +3,11 @@ package otel
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"unicode/utf8"
+	"weak"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -25,9 +27,10 @@ type Tracing struct {
 	tracer     trace.Tracer
 	chosenOnly bool
 
-	// mu protects chains, which has the names of informers as keys.
+	// mu protects chains, which has the names of informers as keys. Their observers and followers keep them
+	// in memory, because the program may make informers of ever new names.
 	mu     sync.Mutex
-	chains map[string]*chains
+	chains map[string]weak.Pointer[chains]
 }
 
 // Option is an option of [New].
@@ -46,7 +49,7 @@ func WithChosenOnly() Option { return optionFunc(func(t *Tracing) { t.chosenOnly
 
 // New returns a Tracing that makes spans by a provider.
 func New(provider trace.TracerProvider, opts ...Option) *Tracing {
-	t := &Tracing{tracer: provider.Tracer(scope), chains: map[string]*chains{}}
+	t := &Tracing{tracer: provider.Tracer(scope), chains: map[string]weak.Pointer[chains]{}}
 	for _, opt := range opts {
 		opt.apply(t)
 	}
@@ -57,11 +60,12 @@ func New(provider trace.TracerProvider, opts ...Option) *Tracing {
 func (t *Tracing) chainsOf(informer string) *chains {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := t.chains[informer]
-	if c == nil {
-		c = &chains{}
-		t.chains[informer] = c
+	if c := t.chains[informer].Value(); c != nil {
+		return c
 	}
+	maps.DeleteFunc(t.chains, func(_ string, c weak.Pointer[chains]) bool { return c.Value() == nil })
+	c := &chains{}
+	t.chains[informer] = weak.Make(c)
 	return c
 }
 

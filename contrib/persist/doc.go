@@ -116,8 +116,8 @@
 //
 // The store writes objects as protobuf if their type is from k8s.io/api, and else as JSON; see
 // [Codec]. If a type has changed so that the program cannot decode an object, Open returns
-// [ErrUndecodable]. If a type has new fields, they stay empty until the object changes or is listed:
-// change the name in Resource then.
+// [ErrUndecodable]. If a type has new fields, or a transform or an option of the client keeps more than
+// before, objects lack that until they change or are listed: change the name in Resource then.
 //
 // # Secrets
 //

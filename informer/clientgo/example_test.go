@@ -13,12 +13,14 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	listers "k8s.io/client-go/listers/core/v1"
+	kuberest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -73,6 +75,19 @@ func putIn(ctx context.Context, clientset kubernetes.Interface) error {
 	// Before other code requests the informer of pods:
 	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return clientgo.NewTyped(client.CoreV1().Pods(""), clientgo.WithResync(resync))
+	})
+	return rest(ctx, factory)
+}
+
+// ownKind registers an informer that decodes by itself in a factory that is generated for a kind of the
+// program, which is Pod here.
+func ownKind(ctx context.Context, config *kuberest.Config, factory informers.SharedInformerFactory) error {
+	resource, err := client.ForType[clientgo.Object](config, corev1.SchemeGroupVersion.WithResource("pods"), &corev1.Pod{})
+	if err != nil {
+		return err
+	}
+	factory.InformerFor(&corev1.Pod{}, func(_ kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return clientgo.FromClient(resource, cache.SharedIndexInformerOptions{ResyncPeriod: resync})
 	})
 	return rest(ctx, factory)
 }
@@ -159,6 +174,13 @@ func otherWay(ctx context.Context, shared cache.SharedIndexInformer) error {
 
 // onOnePod runs a program on a server that has one pod.
 func onOnePod(program func(context.Context, kubernetes.Interface) error) {
+	onServer(func(ctx context.Context, _ *kuberest.Config, clientset kubernetes.Interface) error {
+		return program(ctx, clientset)
+	})
+}
+
+// onServer is onOnePod for a program that needs the config of the clientset.
+func onServer(program func(context.Context, *kuberest.Config, kubernetes.Interface) error) {
 	server, err := reflectortest.NewServer()
 	if err != nil {
 		panic(err)
@@ -174,7 +196,7 @@ func onOnePod(program func(context.Context, kubernetes.Interface) error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if err := program(ctx, clientset); err != nil {
+	if err := program(ctx, server.Config(), clientset); err != nil {
 		panic(err)
 	}
 }
@@ -187,6 +209,16 @@ func Example() {
 	// Output:
 	// added web
 	// 1 pod(s)
+	// added web
+	// 1 pod(s)
+}
+
+// A factory that is generated for a kind of the program has an informer of ours, which decodes by itself.
+func ExampleFromClient() {
+	onServer(func(ctx context.Context, config *kuberest.Config, clientset kubernetes.Interface) error {
+		return ownKind(ctx, config, informers.NewSharedInformerFactory(clientset, 10*time.Minute))
+	})
+	// Output:
 	// added web
 	// 1 pod(s)
 }

@@ -1,7 +1,9 @@
 package deepcopy
 
 import (
+	"bytes"
 	"maps"
+	"math"
 	"reflect"
 )
 
@@ -13,61 +15,73 @@ func Transformed(object any, transform func(any) (any, error)) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shareInto(reflect.ValueOf(&result).Elem(), reflect.ValueOf(&object).Elem())
+	share(reflect.ValueOf(&result).Elem(), reflect.ValueOf(&object).Elem())
 	return result, nil
 }
 
-// shareInto replaces the parts of to, a shallow copy of a changed value, that are equal in original.
-// What lies behind a reference is copied before a part of it is replaced.
-func shareInto(to, original reflect.Value) {
-	if equal(to, original) {
-		to.Set(original)
-		return
-	}
+// share replaces the parts of to, a shallow copy of a changed value, that are equal in original, and reports
+// whether there are such. What lies behind a reference is copied before a part of it is replaced. If it has no
+// such part it stays as it is, because the transform may give the same one to all objects.
+func share(to, original reflect.Value) (shared bool) {
 	switch to.Kind() {
 	case reflect.Struct:
 		for i := range to.NumField() {
-			if field := to.Field(i); field.CanSet() {
-				shareInto(field, original.Field(i))
+			if field := to.Field(i); field.CanSet() && share(field, original.Field(i)) {
+				shared = true
 			}
 		}
+		return shared
+	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
+	default:
+		return false
+	}
+	if to.IsNil() || original.IsNil() {
+		return false
+	}
+	if equal(to, original) {
+		to.Set(original)
+		return true
+	}
+	var own reflect.Value
+	switch to.Kind() {
 	case reflect.Pointer:
-		if !to.IsNil() && !original.IsNil() {
-			own := reflect.New(to.Type().Elem())
-			own.Elem().Set(to.Elem())
-			shareInto(own.Elem(), original.Elem())
-			to.Set(own)
-		}
+		own = reflect.New(to.Type().Elem())
+		own.Elem().Set(to.Elem())
+		shared = share(own.Elem(), original.Elem())
 	case reflect.Interface:
-		if !to.IsNil() && !original.IsNil() && to.Elem().Type() == original.Elem().Type() {
-			own := reflect.New(to.Elem().Type()).Elem()
-			own.Set(to.Elem())
-			shareInto(own, original.Elem())
-			to.Set(own)
+		if isPlain(to.Elem().Kind()) || to.Elem().Type() != original.Elem().Type() {
+			return false
 		}
+		own = reflect.New(to.Elem().Type()).Elem()
+		own.Set(to.Elem())
+		shared = share(own, original.Elem())
 	case reflect.Slice:
-		if !to.IsNil() && !isPlain(to.Type().Elem().Kind()) {
-			own := reflect.MakeSlice(to.Type(), to.Len(), to.Len())
-			reflect.Copy(own, to)
-			for i := range min(own.Len(), original.Len()) {
-				shareInto(own.Index(i), original.Index(i))
-			}
-			to.Set(own)
+		if isPlain(to.Type().Elem().Kind()) {
+			return false
+		}
+		own = reflect.MakeSlice(to.Type(), to.Len(), to.Len())
+		reflect.Copy(own, to)
+		for i := range min(own.Len(), original.Len()) {
+			shared = share(own.Index(i), original.Index(i)) || shared
 		}
 	case reflect.Map:
-		if !to.IsNil() && !isPlain(to.Type().Elem().Kind()) {
-			own := reflect.MakeMapWithSize(to.Type(), to.Len())
-			for entries := to.MapRange(); entries.Next(); {
-				value := reflect.New(to.Type().Elem()).Elem()
-				value.Set(entries.Value())
-				if o := original.MapIndex(entries.Key()); o.IsValid() {
-					shareInto(value, o)
-				}
-				own.SetMapIndex(entries.Key(), value)
+		if isPlain(to.Type().Elem().Kind()) {
+			return false
+		}
+		own = reflect.MakeMapWithSize(to.Type(), to.Len())
+		for entries := to.MapRange(); entries.Next(); {
+			value := reflect.New(to.Type().Elem()).Elem()
+			value.Set(entries.Value())
+			if o := original.MapIndex(entries.Key()); o.IsValid() {
+				shared = share(value, o) || shared
 			}
-			to.Set(own)
+			own.SetMapIndex(entries.Key(), value)
 		}
 	}
+	if shared {
+		to.Set(own)
+	}
+	return shared
 }
 
 // equal reports whether nobody could tell two values of one type apart. It may report false for
@@ -94,11 +108,16 @@ func equal(a, b reflect.Value) bool {
 		}
 		return a.Elem().Type() == b.Elem().Type() && equal(a.Elem(), b.Elem())
 	case reflect.Slice:
+		if a.Type().Elem().Kind() == reflect.Uint8 {
+			return a.IsNil() == b.IsNil() && bytes.Equal(a.Bytes(), b.Bytes())
+		}
 		return a.IsNil() == b.IsNil() && equalItems(a, b)
 	case reflect.Array:
 		return equalItems(a, b)
 	case reflect.Map:
 		return a.IsNil() == b.IsNil() && equalEntries(a, b)
+	case reflect.Float32, reflect.Float64: // 0 and -0 differ in JSON
+		return math.Float64bits(a.Float()) == math.Float64bits(b.Float())
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
 		return false
 	}

@@ -2,6 +2,7 @@ package deepcopy
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -94,6 +95,13 @@ func TestPartsOfATransformAreNotWrittenTo(t *testing.T) {
 	assert.Nil(t, affinity.PodAffinity)
 	assert.NotSame(t, &object.Spec.Containers[0].Env[0], &containers[0].Env[0])
 
+	tolerations, labels := []corev1.Toleration{{Key: "all", TolerationSeconds: new(int64)}}, map[string]string{"all": "same"}
+	object.Spec.Tolerations = []corev1.Toleration{{Key: "own"}}
+	result = transformed(t, object, func(p *corev1.Pod) { p.Spec.Tolerations, p.Labels = tolerations, labels })
+	assert.Same(t, &tolerations[0], &result.Spec.Tolerations[0], "what has nothing in common with the object stays one for all")
+	assertSameMap(t, labels, result.Labels)
+	assertSameMap(t, object.Spec.NodeSelector, result.Spec.NodeSelector)
+
 	kept := newPod()
 	kept.Name = "kept"
 	returned, err := Transformed(object, func(any) (any, error) { return kept, nil })
@@ -118,6 +126,7 @@ func TestOtherResultsOfATransform(t *testing.T) {
 type nested struct {
 	Number   int
 	Text     string
+	Float    float64
 	Bytes    []byte
 	Any      any
 	Pointer  *nested
@@ -140,6 +149,7 @@ func TestResultIsWhatTheTransformReturned(t *testing.T) {
 		require.Equal(t, &expected, result)
 		require.Equal(t, expected, want)
 		require.Equal(t, before, object)
+		require.Equal(t, math.Signbit(expected.Float), math.Signbit(result.(*nested).Float))
 	})
 }
 
@@ -147,6 +157,7 @@ func randomValue(t *rapid.T, depth int) (n nested) {
 	n.Number = rapid.IntRange(0, 1).Draw(t, "number")
 	n.Text = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "text")
 	n.Any = rapid.SampledFrom([]any{nil, "a", int64(1), 1.0, []any{}, []any{"a"}, []any{"b", nil}, map[string]any{}, map[string]any{"a": map[string]any{"b": "c"}}, []any(nil), map[string]any(nil)}).Draw(t, "any")
+	n.Float = rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1}).Draw(t, "float")
 	n.Bytes = rapid.SampledFrom([][]byte{nil, {}, {1}}).Draw(t, "bytes")
 	n.Quantity = rapid.SampledFrom([]resource.Quantity{{}, resource.MustParse("1"), resource.MustParse("1000m"), resource.MustParse("123456789012345678901234567890")}).Draw(t, "quantity")
 	n.Time = rapid.SampledFrom([]metav1.Time{{}, metav1.Unix(1, 0), metav1.Unix(1, 1)}).Draw(t, "time")

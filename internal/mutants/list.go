@@ -371,7 +371,7 @@ var mutants = []mutant{{
 	name:  "clientgo: a transform gets what other objects share",
 	file:  "informer/clientgo/sharedinformer.go",
 	text:  "h.copies = !o.shallow && client.ListWatch[T, L](of).SharesParts()",
-	with:  "h.copies = false",
+	with:  "h.copies = client.ListWatch[T, L](of).SharesParts() && false",
 	tests: []string{"./informer/clientgo"},
 }, {
 	name:  "clientgo: transformed objects share nothing",
