@@ -1502,6 +1502,18 @@ var mutants = []mutant{{
 	with:  "",
 	tests: []string{"./reflector/client"},
 }, {
+	name:  "client: metadata of an object replaces the object",
+	file:  "reflector/client/write.go",
+	text:  "return is && (r.expected.partial || reflect.TypeOf(object) != r.codec.Type())",
+	with:  "return is && r.expected.partial",
+	tests: []string{"./reflector/client"},
+}, {
+	name:  "client: an object of another Go type gets the kind of the client",
+	file:  "reflector/client/write.go",
+	text:  "t != r.codec.Type() {",
+	with:  "t == nil {",
+	tests: []string{"./reflector/client"},
+}, {
 	name:  "client: every server answers consistent lists from its cache",
 	file:  "reflector/client/discovery.go",
 	text:  "major == 1 && minor >= consistentMinor",

@@ -43,23 +43,33 @@ func TestObjectOfAnotherClientIsRefusedWithoutARequest(t *testing.T) {
 	partial := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	untyped, err := client.ForType[metav1.Object](config, buckets, &unstructured.Unstructured{}, client.WithKind(bucketKind))
 	require.NoError(t, err)
+	typed, err := client.ForType[metav1.Object](config, buckets, &Bucket{}, client.WithKind(bucketKind))
+	require.NoError(t, err)
+	stated := partial.DeepCopy()
+	stated.SetGroupVersionKind(bucketKind)
 	for name, tc := range map[string]struct {
 		err  error
 		want error
 	}{
-		"create in another namespace": {second(of.Create(t.Context(), named("other", "b"), metav1.CreateOptions{})), client.ErrOtherObject},
-		"update in another namespace": {second(of.Update(t.Context(), named("other", "b"), metav1.UpdateOptions{})), client.ErrOtherObject},
-		"apply in another namespace":  {second(of.Apply(t.Context(), named("other", "b"), metav1.ApplyOptions{})), client.ErrOtherObject},
-		"another kind":                {second(of.UpdateStatus(t.Context(), other, metav1.UpdateOptions{})), client.ErrOtherObject},
-		"no kind":                     {second(plain.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})), client.ErrNoKind},
-		"nil":                         {second(of.Create(t.Context(), nil, metav1.CreateOptions{})), nil},
-		"metadata alone":              {second(metadata.Update(t.Context(), partial, metav1.UpdateOptions{})), nil},
-		"metadata alone, new":         {second(metadata.Create(t.Context(), partial, metav1.CreateOptions{})), nil},
-		"no fields":                   {second(untyped.Create(t.Context(), &unstructured.Unstructured{}, metav1.CreateOptions{})), nil},
-		"no patch":                    {second(of.Patch(t.Context(), "b", types.MergePatchType, nil, metav1.PatchOptions{})), nil},
-		"scale by patch":              {second(of.Patch(t.Context(), "b", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}, "scale")), nil},
-		"scale by apply":              {second(of.Apply(t.Context(), named("ns", "b"), metav1.ApplyOptions{}, "scale")), nil},
-		"no name":                     {of.Delete(t.Context(), "", metav1.DeleteOptions{}), nil},
+		"create in another namespace":   {second(of.Create(t.Context(), named("other", "b"), metav1.CreateOptions{})), client.ErrOtherObject},
+		"update in another namespace":   {second(of.Update(t.Context(), named("other", "b"), metav1.UpdateOptions{})), client.ErrOtherObject},
+		"apply in another namespace":    {second(of.Apply(t.Context(), named("other", "b"), metav1.ApplyOptions{})), client.ErrOtherObject},
+		"another kind":                  {second(of.UpdateStatus(t.Context(), other, metav1.UpdateOptions{})), client.ErrOtherObject},
+		"no kind":                       {second(plain.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})), client.ErrNoKind},
+		"nil":                           {second(of.Create(t.Context(), nil, metav1.CreateOptions{})), nil},
+		"metadata alone":                {second(metadata.Update(t.Context(), partial, metav1.UpdateOptions{})), nil},
+		"metadata alone, new":           {second(metadata.Create(t.Context(), partial, metav1.CreateOptions{})), nil},
+		"metadata of an interface":      {second(typed.Update(t.Context(), stated, metav1.UpdateOptions{})), nil},
+		"metadata of an interface, new": {second(typed.Create(t.Context(), partial, metav1.CreateOptions{})), nil},
+		"status of metadata":            {second(typed.UpdateStatus(t.Context(), stated, metav1.UpdateOptions{})), nil},
+		"metadata in a struct":          {second(typed.Update(t.Context(), struct{ *metav1.PartialObjectMetadata }{stated}, metav1.UpdateOptions{})), nil},
+		"apply of another type":         {second(typed.Apply(t.Context(), partial, metav1.ApplyOptions{})), client.ErrOtherObject},
+		"another type":                  {second(typed.Create(t.Context(), &corev1.Secret{ObjectMeta: partial.ObjectMeta}, metav1.CreateOptions{})), client.ErrOtherObject},
+		"no fields":                     {second(untyped.Create(t.Context(), &unstructured.Unstructured{}, metav1.CreateOptions{})), nil},
+		"no patch":                      {second(of.Patch(t.Context(), "b", types.MergePatchType, nil, metav1.PatchOptions{})), nil},
+		"scale by patch":                {second(of.Patch(t.Context(), "b", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}, "scale")), nil},
+		"scale by apply":                {second(of.Apply(t.Context(), named("ns", "b"), metav1.ApplyOptions{}, "scale")), nil},
+		"no name":                       {of.Delete(t.Context(), "", metav1.DeleteOptions{}), nil},
 	} {
 		require.Error(t, tc.err, name)
 		if strings.Contains(name, "by") || name == "no patch" {
@@ -70,6 +80,7 @@ func TestObjectOfAnotherClientIsRefusedWithoutARequest(t *testing.T) {
 		}
 		assert.ErrorContains(t, tc.err, "buckets.example.com/v1", name)
 	}
+	assert.ErrorContains(t, second(typed.Create(t.Context(), &corev1.Secret{}, metav1.CreateOptions{})), "*v1.Secret")
 	var none *client.Resource[*Bucket]
 	for _, err := range []error{
 		second(none.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})), none.Delete(t.Context(), "b", metav1.DeleteOptions{}),
@@ -272,5 +283,31 @@ func TestRequestsAreNotThrottled(t *testing.T) {
 		}
 		assert.Zero(t, time.Since(started))
 		assert.Zero(t, config.QPS, "the caller's config is not changed")
+	})
+}
+
+// Where T is an interface, an object may have another Go type than the example, if it says what it is.
+func TestObjectOfAnotherTypeIsWrittenIfItStatesTheKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := serveBuckets(t).Config()
+		typed, err := client.ForType[metav1.Object](config, buckets, &Bucket{}, client.WithKind(bucketKind))
+		require.NoError(t, err)
+		free := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(3)}}}
+		free.SetGroupVersionKind(bucketKind)
+		free.SetNamespace("ns")
+		free.SetName("b")
+		made, err := typed.Create(t.Context(), free, metav1.CreateOptions{})
+		require.NoError(t, err)
+		stated := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", Labels: map[string]string{"a": "b"}}}
+		stated.SetGroupVersionKind(bucketKind)
+		made, err = typed.Apply(t.Context(), stated, metav1.ApplyOptions{FieldManager: "me"})
+		require.NoError(t, err)
+		assert.Equal(t, 3, made.(*Bucket).Spec.Size, "an apply deletes no field of another manager")
+		metadata, err := client.ForType[metav1.Object](config, buckets, &metav1.PartialObjectMetadata{}, client.WithKind(bucketKind))
+		require.NoError(t, err)
+		whole := made.(*Bucket)
+		whole.Spec.Size++
+		_, err = metadata.Update(t.Context(), whole, metav1.UpdateOptions{})
+		require.NoError(t, err)
 	})
 }

@@ -26,7 +26,7 @@ import (
 
 var (
 	// ErrOtherObject means that an object does not belong to the client: its namespace or kind is
-	// another one. The client sends no request.
+	// another one, or it is of another Go type and states no kind. The client sends no request.
 	ErrOtherObject = errors.New("object is not of the client")
 
 	// ErrNoNamespace means that a request for one object of a kind with namespaces has no namespace.
@@ -36,8 +36,8 @@ var (
 )
 
 var (
-	// errMetadataOnly protects the fields that T lacks. Create would make an object without them,
-	// and Update would delete them. Apply deletes only fields of the same manager.
+	// errMetadataOnly protects the fields that the object lacks. Create would make an object without
+	// them, and Update would delete them. Apply deletes only fields of the same manager.
 	errMetadataOnly = errors.New("type has only metadata, so the object would have no other fields: use Patch or Apply")
 	errNoFields     = errors.New("object has no fields, so its JSON is null")
 	errNoPatch      = errors.New("patch has no data")
@@ -45,7 +45,8 @@ var (
 )
 
 // Create creates an object, and returns the server's object. The request goes to the namespace of
-// the client, or to the object's own if the client has none. The object need not state its kind.
+// the client, or to the object's own if the client has none. The object need not state its kind, unless it
+// has another Go type than those that the client reads.
 func (r *Resource[T]) Create(ctx context.Context, object T, opts metav1.CreateOptions) (T, error) {
 	return r.write(ctx, change[T]{what: "create", verb: "POST", object: object, opts: &opts, dryRun: len(opts.DryRun) > 0})
 }
@@ -137,7 +138,7 @@ func (r *Resource[T]) write(ctx context.Context, c change[T]) (object T, err err
 			return object, r.failed(c.what, "", "", errors.New("object is nil"))
 		}
 		namespace, c.name = c.object.GetNamespace(), c.object.GetName()
-		if r.expected.partial && c.verb != "PATCH" {
+		if c.verb != "PATCH" && r.isMetadata(c.object) {
 			return object, r.failed(c.what, namespace, c.name, errMetadataOnly)
 		}
 		if c.data, err = r.encode(c.object); err != nil {
@@ -236,13 +237,26 @@ func (r *Resource[T]) place(ctx context.Context, own string) (resource, namespac
 	return resource, namespace, err
 }
 
-// encode returns the JSON of an object, with its kind.
+// isMetadata reports whether an object is only metadata: a PartialObjectMetadata, or a type around one such as
+// informer.Metadata, where T is an interface. A T that embeds one may have other fields.
+func (r *Resource[T]) isMetadata(object T) bool {
+	_, is := any(object).(interface {
+		DeepCopy() *metav1.PartialObjectMetadata
+	})
+	return is && (r.expected.partial || reflect.TypeOf(object) != r.codec.Type())
+}
+
+// encode returns the JSON of an object, with its kind. An object of another Go type than the client's may be of
+// another kind, so it has to state its own.
 func (r *Resource[T]) encode(object T) ([]byte, error) {
 	kind := kindOfObject(object)
 	if kind.GroupVersion().Empty() {
 		kind.Group, kind.Version = r.expected.version.Group, r.expected.version.Version
 	}
 	if kind.Kind == "" {
+		if t := reflect.TypeOf(object); t != r.codec.Type() { // T is an interface
+			return nil, fmt.Errorf("it is a %s that states no kind, and the client reads %s: %w", t, r.codec.Type(), ErrOtherObject)
+		}
 		kind.Kind = r.kind.Kind
 	}
 	if kind.Kind == "" || kind.Version == "" {
