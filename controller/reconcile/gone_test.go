@@ -132,6 +132,27 @@ func TestWithoutASelectorTheWatchIsProof(t *testing.T) {
 	})
 }
 
+// See reconcile-R11.
+func TestObjectThatTheCacheRejectedIsNotGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGoneWorld(t)
+		g.configMaps = informer.NewTransformed(g.client.CoreV1().ConfigMaps(""), func(c *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+			if c.Name == "a" {
+				return nil, errors.New("it is odd")
+			}
+			return c, nil
+		}, store.ObjectKey[*corev1.ConfigMap])
+		g.create(configMap("a"), secret("of-a", "a"))
+		stop := g.run(g.reconciler())
+		assert.Empty(t, g.called(), "it exists")
+		assert.Equal(t, 1, g.gets())
+		g.delete(configMap("a"))
+		g.delete(secret("of-a", "a"))
+		assert.Equal(t, []string{"a false"}, g.called())
+		require.NoError(t, stop())
+	})
+}
+
 func TestOwnerThatTheSelectorLeavesOutIsNotGone(t *testing.T) {
 	for name, selector := range map[string]reflector.Option{
 		"a label": ofX, "a field": reflector.WithFieldSelector(fields.OneTermEqualSelector("metadata.name", "x")),
