@@ -1148,6 +1148,18 @@ var mutants = []mutant{{
 	with:  "if before, ok := m.groups[group]; ok && false {",
 	tests: []string{"./reflector/mapper"},
 }, {
+	name:  "mapper: a caller sleeps for the Retry-After of discovery",
+	file:  "reflector/mapper/mapper.go",
+	text:  "\tresponse.Header.Del(\"Retry-After\")\n",
+	with:  "",
+	tests: []string{"./reflector/mapper"},
+}, {
+	name:  "mapper: an answer that the cache on disk drops stays at the context",
+	file:  "reflector/mapper/mapper.go",
+	text:  "response.StatusCode == http.StatusNotModified {",
+	with:  "response.StatusCode == http.StatusNotModified && false {",
+	tests: []string{"./reflector/mapper"},
+}, {
 	name:  "mapper: a kind that is missing once stays missing",
 	file:  "reflector/mapper/answers.go",
 	text:  "!fresh && (m.waits.Due(time.Now()) || m.whole == nil && !m.client.Fresh())",

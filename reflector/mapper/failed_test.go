@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -226,5 +227,89 @@ func TestKindThatIsAskedForTooEarlyIsFoundLater(t *testing.T) {
 		discoveries(after)
 		assert.Equal(t, "telescopes", resourceOf(t, m, telescopeKind))
 		assert.Zero(t, discoveries(after), "what is known is not asked for")
+	})
+}
+
+// mapper-M5: client-go would sleep for the Retry-After, without the context of the caller.
+func TestOverloadedServerMakesNoCallerSleep(t *testing.T) {
+	for name, body := range map[string]string{
+		"status": `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429}`,
+		"text":   "Too many requests, please try again later.\n", // of priority and fairness
+	} {
+		for place, open := range map[string]func(*testing.T, *rest.Config) *Mapper{
+			"memory": func(t *testing.T, config *rest.Config) *Mapper {
+				m, err := InMemory(config)
+				require.NoError(t, err)
+				return m
+			},
+			"disk": func(t *testing.T, config *rest.Config) *Mapper {
+				return onDisk(t, config, WithDirectory(t.TempDir()))
+			},
+		} {
+			t.Run(name+", "+place, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					requests := 0
+					m := open(t, &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+						requests++
+						answer := reply(r, http.StatusTooManyRequests, "application/json", body)
+						answer.Header.Set("Retry-After", "3600")
+						return answer, nil
+					})})
+					began := time.Now()
+					for range 3 {
+						_, err := m.RESTMappingWithContext(t.Context(), podKind)
+						require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+						assert.ErrorContains(t, err, "get /api: ")
+						seconds, ok := apierrors.SuggestsClientDelay(err)
+						assert.True(t, ok)
+						assert.Equal(t, 3600, seconds)
+					}
+					assert.Zero(t, time.Since(began))
+					assert.Equal(t, 2, requests, "it is asked again once, and then seldom")
+				})
+			})
+		}
+	}
+}
+
+// endless is the context of a program. It counts the functions that wait for its end.
+type endless struct {
+	context.Context
+	end             chan struct{}
+	waiting, waited atomic.Int32
+}
+
+func (e *endless) Done() <-chan struct{} { return e.end }
+
+func (e *endless) AfterFunc(func()) (stop func() bool) {
+	e.waiting.Add(1)
+	e.waited.Add(1)
+	return func() bool { e.waiting.Add(-1); return true }
+}
+
+// client-go's cache on disk drops the answer of a server that has nothing new, without closing it.
+func TestQuestionsLeaveNothingAtTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := &endless{Context: context.Background(), end: make(chan struct{})}
+		unchanged := 0
+		config := reflectortest.Start(t).Config()
+		config.Wrap(func(to http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				response, err := to.RoundTrip(r)
+				if err == nil && response.StatusCode == http.StatusNotModified {
+					unchanged++
+				}
+				return response, err
+			})
+		})
+		m := onDisk(t, config, WithDirectory(t.TempDir()))
+		for range 3 {
+			_, err := m.RESTMappingWithContext(ctx, telescopeKind)
+			require.True(t, meta.IsNoMatchError(err), "%v", err)
+			<-time.After(10 * time.Second)
+		}
+		assert.NotZero(t, unchanged)
+		assert.NotZero(t, ctx.waited.Load())
+		assert.Zero(t, ctx.waiting.Load())
 	})
 }

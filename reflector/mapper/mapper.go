@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +23,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/disk"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -169,6 +172,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.mapper.note(response)
 	}
 	response.Body = &body{ReadCloser: restguard.Bounded(response.Body), end: sync.OnceFunc(end)}
+	if response.StatusCode == http.StatusNotModified {
+		_ = response.Body.Close() // client-go's cache on disk drops it for its own
+	}
 	return response, nil
 }
 
@@ -189,15 +195,25 @@ type refusal struct {
 	err  *apierrors.StatusError
 }
 
-// note keeps the Status of a refused request. client-go's discovery client drops the message, which
-// says what the server forbids, or why it cannot answer.
+// note keeps why the server refused a request. client-go's discovery client drops the message, which
+// says what the server forbids, or why it cannot answer. For a Retry-After it would sleep, whatever the
+// context of the caller, and then forget the answer. So the response has none, and the Status has it.
 func (m *Mapper) note(response *http.Response) {
+	seconds, _ := strconv.ParseInt(response.Header.Get("Retry-After"), 10, 32)
+	response.Header.Del("Retry-After")
 	data, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
 	response.Body = io.NopCloser(bytes.NewReader(data))
-	var status metav1.Status
-	if err != nil || json.Unmarshal(data, &status) != nil || status.Kind != "Status" {
+	if err != nil {
 		return
+	}
+	var status metav1.Status
+	if json.Unmarshal(data, &status) != nil || status.Kind != "Status" { // such as the text of priority and fairness
+		status = apierrors.NewGenericServerResponse(response.StatusCode, "get", schema.GroupResource{}, "", "", 0, true).ErrStatus
+	}
+	if seconds > 0 {
+		status.Details = cmp.Or(status.Details, &metav1.StatusDetails{})
+		status.Details.RetryAfterSeconds = cmp.Or(status.Details.RetryAfterSeconds, int32(seconds))
 	}
 	status.Message = cut.Text(status.Message, cut.MaxText)
 	m.refused.Store(&refusal{response.Request.URL.Path, &apierrors.StatusError{ErrStatus: status}})
