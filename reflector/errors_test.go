@@ -170,6 +170,7 @@ func TestFailedAnswersSayWhoAnsweredAndWhatWasExpected(t *testing.T) {
 		"a refusal":              {403, "application/json", `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"no list for you"}`, nil, []string{"no list for you", "status 403 Forbidden"}},
 		"a cut list":             {200, "application/json", `{"kind":"ConfigMapList","items":[{"data":"` + secret, nil, []string{"ended early", "application/json"}},
 		"a broken connection":    {200, "application/json", `{"kind":"ConfigMapList","items":[{"data":"` + secret, io.ErrUnexpectedEOF, []string{"unexpected EOF"}},
+		"a head without an end":  {0, "", "", fmt.Errorf("net/http: HTTP/1.x transport connection broken: malformed MIME header: missing colon: %q", "{\"data\":\""+secret), []string{"missing colon", "proxy"}},
 		"HTTP/2":                 {0, "", "", fmt.Errorf("transport connection broken: malformed HTTP response %q", "\x00\x00\x02%"+secret), []string{"malformed HTTP response", "TLS, HTTP/2"}},
 	} {
 		t.Run(name, func(t *testing.T) {

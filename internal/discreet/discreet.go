@@ -121,3 +121,16 @@ func withoutValue(semantic *json.SemanticError) string {
 // generated matches the errors of generated Unmarshal methods, which have no type. Other packages
 // whose errors begin with "proto:" quote values.
 var generated = regexp.MustCompile(`^proto: (negative length found during unmarshaling|integer overflow|unexpected end of group|illegal wireType \d+|wrong wireType = \d+ for field \w+|\w+: wiretype end group for non-group|\w+: illegal tag -?\d+ \(wire type -?\d+\))$`)
+
+// HTTP returns an error of net/http without the bytes that it quotes, which a server sent in place of a head of HTTP:
+// a proxy that forgets the empty line below it makes objects of them. Other errors are returned as they are.
+func HTTP(err error) error {
+	text := err.Error()
+	for _, broken := range [...]string{"malformed HTTP ", "malformed MIME header"} {
+		before, after, _ := strings.Cut(text, broken)
+		if what, _, quotes := strings.Cut(after, "\""); quotes {
+			return &wrapped{before + broken + what + "that is not shown: the port may speak TLS, HTTP/2 or something else, or a proxy breaks answers", err}
+		}
+	}
+	return err
+}

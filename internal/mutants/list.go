@@ -1148,6 +1148,18 @@ var mutants = []mutant{{
 	with:  "if before, ok := m.groups[group]; ok && false {",
 	tests: []string{"./reflector/mapper"},
 }, {
+	name:  "client: errors of net/http quote what a broken proxy sent",
+	file:  "internal/discreet/discreet.go",
+	text:  `, "malformed MIME header"}`,
+	with:  "}",
+	tests: []string{"./reflector/client", "./reflector/record"},
+}, {
+	name:  "record: a server answers only that nothing has changed",
+	file:  "reflector/record/recorder.go",
+	text:  "\tasked.Header.Del(\"If-None-Match\")\n",
+	with:  "",
+	tests: []string{"./reflector/record"},
+}, {
 	name:  "mapper: a caller sleeps for the Retry-After of discovery",
 	file:  "reflector/mapper/mapper.go",
 	text:  "\tresponse.Header.Del(\"Retry-After\")\n",

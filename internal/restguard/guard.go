@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/reflector/answer"
 	"k8s.io/client-go/rest"
 )
@@ -24,7 +25,7 @@ func Config(config *rest.Config) *rest.Config {
 
 // Transport returns a transport that returns an [answer.RedirectError] instead of a redirect to another
 // server, and an error instead of a redirect that turns a write into a GET. It limits the bodies of
-// refusals to [RefusalLimit].
+// refusals to [RefusalLimit], and its errors quote no bytes of a broken answer.
 func Transport(to http.RoundTripper) http.RoundTripper { return transport{to} }
 
 // Copy returns a copy of a client, with a transport of its own. Only client-go's client can be
@@ -73,8 +74,11 @@ func (t transport) WrappedRoundTripper() http.RoundTripper { return t.RoundTripp
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.RoundTripper.RoundTrip(r)
-	if err != nil || response.StatusCode >= 200 && response.StatusCode <= 299 || response.Body == nil {
-		return response, err
+	if err != nil {
+		return response, discreet.HTTP(err)
+	}
+	if response.StatusCode >= 200 && response.StatusCode <= 299 || response.Body == nil {
+		return response, nil
 	}
 	if err := redirect(r, response); err != nil {
 		_ = response.Body.Close()

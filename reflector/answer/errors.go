@@ -97,14 +97,9 @@ func (e *ResponseError) Error() string {
 }
 
 func (e *ResponseError) cause() string {
-	text := e.Err.Error()
+	text := discreet.HTTP(e.Err).Error()
 	if e.Code != 0 && isUnexpected(e.Err) {
 		return "the answer is no Status of an API server, so a proxy or load balancer may have refused the request: " + text
-	}
-	// net/http quotes the bytes that it received instead of HTTP.
-	if before, after, ok := strings.Cut(text, "malformed HTTP "); ok {
-		what, _, _ := strings.Cut(after, "\"")
-		return before + "malformed HTTP " + what + "that is not shown: the port may speak TLS, HTTP/2 or something else"
 	}
 	return text
 }

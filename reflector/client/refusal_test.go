@@ -3,6 +3,7 @@ package client_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/answer"
 	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/reflector/mapper"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -310,4 +312,45 @@ func TestObjectOfAnotherTypeIsWrittenIfItStatesTheKind(t *testing.T) {
 		_, err = metadata.Update(t.Context(), whole, metav1.UpdateOptions{})
 		require.NoError(t, err)
 	})
+}
+
+// vault is a Bucket whose own method does not encode it, and quotes why.
+type vault struct{ Bucket }
+
+var errSecret = errors.New("bad password s3cret")
+
+func (*vault) MarshalJSON() ([]byte, error) { return nil, errSecret }
+
+func TestErrorOfAnObjectThatDoesNotEncodeQuotesNoValue(t *testing.T) {
+	of, err := client.ForResource[*vault](&rest.Config{Host: "http://localhost"}, buckets, "ns", client.WithKind(bucketKind))
+	require.NoError(t, err)
+	object := &vault{*named("ns", "b")}
+	for _, err := range []error{
+		second(of.Create(t.Context(), object, metav1.CreateOptions{})), second(of.Update(t.Context(), object, metav1.UpdateOptions{})),
+		second(of.Apply(t.Context(), object, metav1.ApplyOptions{})), second(of.Reapply(t.Context(), nil, object, metav1.ApplyOptions{})),
+	} {
+		require.ErrorIs(t, err, errSecret)
+		assert.NotContains(t, err.Error(), "s3cret")
+		assert.ErrorContains(t, err, " buckets.example.com/v1 ns/b: ")
+	}
+}
+
+// A proxy may answer without the empty line below the head. net/http quotes what it then reads as a part of the head.
+func TestErrorOfDiscoveryQuotesNoBytesOfABrokenAnswer(t *testing.T) {
+	for _, quoting := range []string{"malformed HTTP response %q", "malformed MIME header line: %q"} {
+		config := &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("net/http: HTTP/1.x transport connection broken: "+quoting, `{"a":"s3cret"}`)
+		})}
+		m, err := mapper.InMemory(config)
+		require.NoError(t, err)
+		for _, opts := range [][]client.ResourceOption{nil, {client.WithRESTMapper(m)}} {
+			all, err := client.For[*Bucket](config, append(opts, client.WithKind(bucketKind))...)
+			require.NoError(t, err)
+			_, err = all.List(t.Context(), metav1.ListOptions{})
+			_, ok := errors.AsType[*client.DiscoveryError](err)
+			require.True(t, ok, "%v", err)
+			assert.NotContains(t, err.Error(), "s3cret")
+			assert.ErrorContains(t, err, "the port may speak TLS, HTTP/2")
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/kubereflector/kubereflector/internal/cut"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -272,13 +273,12 @@ func (r *Resource[T]) encode(object T) ([]byte, error) {
 	if err != nil {
 		// Managed fields that were read by protobuf need not be JSON. The server keeps its own where a request
 		// has none.
-		bare := withoutManagedFields(object)
-		if bare == nil {
-			return nil, err
+		if bare := withoutManagedFields(object); bare != nil {
+			data, err = json.Marshal(bare)
 		}
-		if data, err = json.Marshal(bare); err != nil {
-			return nil, err
-		}
+	}
+	if err != nil {
+		return nil, discreet.Error(err)
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {

@@ -138,6 +138,9 @@ func (t transport) RoundTrip(asked *http.Request) (*http.Response, error) {
 	asked = asked.Clone(ctx)
 	asked.Header.Set("Accept", acceptedJSON(asked.Header.Get("Accept")))
 	asked.Header.Del("Accept-Encoding") // the transport inside then decompresses
+	// A replay has no cache of HTTP around it that knows the answer.
+	asked.Header.Del("If-None-Match")
+	asked.Header.Del("If-Modified-Since")
 	answer, err := t.to.RoundTrip(asked)
 	if err != nil {
 		t.recorder.end(ctx, id, err)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/reflector/mapper"
 	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -592,3 +595,47 @@ func TestRequestsThatFailDoNotFillTheMemoryBehindASlowWriter(t *testing.T) {
 }
 
 func (failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errDisk }
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// net/http quotes the bytes of a broken answer.
+func TestFailuresAreRecordedWithoutBytesOfAnswers(t *testing.T) {
+	var text bytes.Buffer
+	recorder := record.NewRecorder(&text)
+	for _, failure := range []string{"malformed HTTP response %q", "malformed MIME header: missing colon: %q"} {
+		asked, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/api/v1/secrets", nil)
+		require.NoError(t, err)
+		_, err = recorder.Wrap(roundTrip(func(*http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf(failure, strings.Repeat("cGFzc3dvcmQ=", 10))
+		})).RoundTrip(asked)
+		require.Error(t, err)
+	}
+	require.NoError(t, recorder.Close())
+	assert.NotContains(t, text.String(), "cGFzc3dvcmQ=")
+	assert.Contains(t, text.String(), "malformed HTTP response")
+	assert.Contains(t, text.String(), "missing colon")
+}
+
+// A server says only that nothing has changed to a mapper whose cache of HTTP is on disk.
+func TestDiscoveryThatIsOnDiskIsRecordedAsAWhole(t *testing.T) {
+	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	find := func(t *testing.T, config *rest.Config, directory string) {
+		m, err := mapper.OnDisk(config, mapper.WithDirectory(directory))
+		require.NoError(t, err)
+		found, err := m.RESTMappingWithContext(t.Context(), kind)
+		require.NoError(t, err)
+		assert.Equal(t, "deployments", found.Resource.Resource)
+	}
+	var text bytes.Buffer
+	directory := t.TempDir()
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		find(t, server.Config(), directory)
+		require.NoError(t, os.RemoveAll(filepath.Join(directory, "discovery"))) // as after its time; the cache of HTTP stays
+		recorder := record.NewRecorder(&text)
+		find(t, recorded(server, recorder), directory)
+		require.NoError(t, recorder.Close())
+	})
+	synctest.Test(t, func(t *testing.T) { find(t, open(t, text.String()).Config(), t.TempDir()) })
+}

@@ -18,6 +18,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/kubereflector/kubereflector/internal/cut"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 )
 
 var (
@@ -160,7 +163,7 @@ func (timeout) Temporary() bool { return true }
 var _ net.Error = timeout{}
 
 func failureOf(err error) *failure {
-	f := &failure{Text: err.Error()}
+	f := &failure{Text: cut.Text(discreet.HTTP(err).Error(), cut.MaxText)}
 	for _, cause := range causes {
 		if errors.Is(err, cause.err) {
 			f.Causes = append(f.Causes, cause.name)
