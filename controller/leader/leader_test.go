@@ -206,7 +206,7 @@ func TestHandlersOfALedInformerEndBeforeAnotherMayLead(t *testing.T) {
 					require.NoError(t, server.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: strconv.Itoa(n)}}))
 				}
 				var calls []error // whether each was held when it began
-				handled := led(server, func(ctx context.Context) { calls = append(calls, CheckHeld(ctx)); <-time.After(700 * time.Millisecond) })
+				handled := led(server, func(ctx context.Context) { calls = append(calls, CheckHeld(ctx)); <-time.After(701 * time.Millisecond) }) // no call begins at the loss
 				ended := make(chan struct{}, 9)
 				stop := run(t, newLock(t, server, "one"), func(ctx context.Context) error {
 					defer func() { ended <- struct{}{} }()
@@ -221,6 +221,7 @@ func TestHandlersOfALedInformerEndBeforeAnotherMayLead(t *testing.T) {
 				for _, held := range calls {
 					assert.NoError(t, held, "no call begins without the lease")
 				}
+				synctest.Wait() // the elector has seen the loss
 				require.NoError(t, stop())
 			})
 		})
