@@ -205,7 +205,7 @@ func TestHandlersOfALedInformerEndBeforeAnotherMayLead(t *testing.T) {
 				for n := range 60 {
 					require.NoError(t, server.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: strconv.Itoa(n)}}))
 				}
-				var calls []error // whether each was held when it began
+				var calls []error                                                                                                                 // whether each was held when it began
 				handled := led(server, func(ctx context.Context) { calls = append(calls, CheckHeld(ctx)); <-time.After(701 * time.Millisecond) }) // no call begins at the loss
 				ended := make(chan struct{}, 9)
 				stop := run(t, newLock(t, server, "one"), func(ctx context.Context) error {
