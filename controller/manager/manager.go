@@ -110,7 +110,7 @@ func (m *Manager) Add(member informer.Runnable) *Membership { return m.add(membe
 
 // AddLeaderElected adds a member that works while this process leads, or always if there is no
 // election, such as a reconciler that was made elsewhere. Its Run must return soon after ctx has
-// ended, and must be callable again.
+// ended, and must be callable again. Then an error that only says that ctx has ended is no failure.
 func (m *Manager) AddLeaderElected(member informer.Runnable) *Membership {
 	return m.add(member, leaderOnly)
 }
@@ -495,6 +495,8 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 		err := work(ctx)
 		stopped := ctx.Err() != nil // by the manager, so that work which is left is no failure
 		switch {
+		case stopped && (err == context.Canceled || err == context.Cause(ctx)): // as many functions return it
+			err = nil
 		case stopped && onlyLeft(err):
 			m.logger.Warn("member ended with work left", zap.String("member", p.name), zap.Error(err))
 			err = nil
@@ -515,9 +517,9 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 }
 
 // onlyLeft reports whether an error only names the work that was left when a member was told to
-// end.
+// end, or says that it was told.
 func onlyLeft(err error) bool {
-	if err == lifecycle.ErrDrainTimeout { // recorder.ErrUnwritten wraps it
+	if err == lifecycle.ErrDrainTimeout || err == context.Canceled || err == lifecycle.ErrStopNow { // recorder.ErrUnwritten wraps the first
 		return true
 	}
 	switch e := err.(type) {

@@ -304,6 +304,37 @@ func TestStopWithAnUnwrittenEventIsNoFailure(t *testing.T) {
 	})
 }
 
+func TestMemberThatReturnsTheEndOfItsContextHasNotFailed(t *testing.T) {
+	for name, test := range map[string]struct {
+		returns func(context.Context) error
+		fails   bool
+	}{
+		"its error":         {returns: context.Context.Err},
+		"its cause":         {returns: context.Cause},
+		"a request's error": {returns: func(ctx context.Context) error { return fmt.Errorf("Post: %w", ctx.Err()) }},
+		"another as well":   {returns: func(ctx context.Context) error { return errors.Join(ctx.Err(), errors.New("ouch")) }, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := New(nil)
+				m.AddLeaderElected(&member{name: "cleaner", notes: &journal{}, run: func(ctx context.Context) error {
+					<-ctx.Done()
+					return test.returns(ctx)
+				}})
+				ctx, hardStop := controller.HardStopContext(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- m.Run(ctx) }()
+				synctest.Wait()
+				hardStop()
+				assert.Equal(t, test.fails, <-ended != nil)
+				stop := start(t, m)
+				synctest.Wait()
+				assert.Equal(t, test.fails, stop() != nil)
+			})
+		})
+	}
+}
+
 func TestOtherFailuresAtTheEndAreReturned(t *testing.T) {
 	left := &eventqueue.DrainError{Pending: []eventqueue.Pending{{Key: store.Key{Name: "a"}}}}
 	assert.True(t, onlyLeft(errors.Join(fmt.Errorf("subscriber s: %w", left), left)))

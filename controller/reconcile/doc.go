@@ -19,8 +19,8 @@
 //	all := manager.New(nil)
 //	all.Add(foos)
 //	all.Add(deployments)
-//	all.Add(r)
-//	err := all.Run(ctx) // until ctx ends
+//	all.AddLeaderElected(r) // ends before the other members; runs in each process if there is no election
+//	err := all.Run(ctx)     // until ctx ends
 //
 // A handler gets events; a reconcile function reads the current state. Use a reconciler where the
 // work depends on several kinds of objects. The example samplecontroller is a complete program.

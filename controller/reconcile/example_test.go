@@ -57,7 +57,7 @@ func ExampleNew() {
 	all := manager.New(nil)
 	all.Add(configMaps)
 	all.Add(secrets)
-	all.Add(reconciler)
+	all.AddLeaderElected(reconciler) // runs in each process if there is no election
 	result := make(chan error, 1)
 	go func() { result <- all.Run(ctx) }()
 	secret := <-created

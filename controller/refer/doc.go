@@ -20,7 +20,7 @@
 //		})
 //	all.Add(kinds) // of package manager; the fleet runs the informers of the kinds
 //	all.Add(bundles)
-//	all.Add(r)
+//	all.AddLeaderElected(r) // runs in each process if there is no election
 //
 // A reference is to an object by its kind and name, whether it exists or not, or to the objects of a kind
 // that a label selector chooses. All keys that refer to a kind in the same form, such as Unstructured, share

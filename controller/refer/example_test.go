@@ -69,7 +69,7 @@ func ExampleNew() {
 	all := manager.New(nil)
 	all.Add(kinds) // runs the informers of the kinds that somebody refers to
 	all.Add(configMaps)
-	all.Add(r)
+	all.AddLeaderElected(r) // runs in each process if there is no election
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- all.Run(ctx) }()

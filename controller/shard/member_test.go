@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/internal/term"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -106,6 +107,25 @@ func TestMemberThatTakesManyShardsRenewsItsLease(t *testing.T) {
 		pass(2 * time.Minute)
 		assert.Equal(t, first, one.State().Incarnation, "it has not lost its lease")
 		assert.Equal(t, map[string]int{"one": 256}, w.load())
+		require.NoError(t, one.stop())
+	})
+}
+
+// A reconciler must see what the holder before wrote: see reconcile-R10.
+func TestWorkOfAShardKnowsWhenItsTermBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		begun := make(chan time.Duration, 1)
+		m, err := New(w.client(), w.group, "one", func(ctx context.Context, _ Shard) error {
+			at, known := term.Begun(ctx)
+			assert.True(t, known)
+			begun <- time.Since(at)
+			<-ctx.Done()
+			return nil
+		})
+		require.NoError(t, err)
+		one := w.run(m)
+		assert.Zero(t, <-begun)
 		require.NoError(t, one.stop())
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
+	"github.com/kubereflector/kubereflector/internal/term"
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,7 +112,7 @@ func (t *tenure) begin(c claim) {
 	var ctx context.Context
 	ctx, t.give = context.WithCancelCause(t.of.working)
 	ctx, t.hardStop = controller.HardStopContext(ctx)
-	ctx = context.WithValue(ctx, heldKey{}, h)
+	ctx = term.Begin(context.WithValue(ctx, heldKey{}, h)) // the holder before may have written until now
 	t.of.logger.Info("shard taken", zap.Stringer("shard", h.shard), zap.Int("generation", h.shard.Generation))
 	t.of.tasks.Go(func() {
 		err := error(&eventqueue.PanicError{Value: eventqueue.ErrAbandoned}) // Goexit

@@ -53,6 +53,6 @@ func control(ctx context.Context, _ io.Writer, c cluster.Cluster) error {
 	all := manager.New(nil)
 	all.Add(r.configMaps)
 	all.Add(r.namespaces)
-	all.Add(reconciler)
+	all.AddLeaderElected(reconciler) // runs in each process if there is no election
 	return all.Run(ctx)
 }

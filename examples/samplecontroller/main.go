@@ -53,7 +53,7 @@ func control(ctx context.Context, _ io.Writer, c cluster.Cluster) error {
 	all := manager.New(nil)
 	all.Add(s.foos)
 	all.Add(s.deployments)
-	all.Add(reconcile.New("foos", s.foos, s.reconcile,
+	all.AddLeaderElected(reconcile.New("foos", s.foos, s.reconcile,
 		reconcile.Watch(s.deployments, owner),
 		reconcile.WithWorkers(2),
 		reconcile.WithTimeout(time.Minute))) // a server that does not answer must not keep a worker

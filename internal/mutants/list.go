@@ -242,6 +242,12 @@ var mutants = []mutant{{
 	with:  "if false && ending.confirmed {",
 	tests: []string{"./controller/reconcile"},
 }, {
+	name:  "shard: the work of a shard does not know when its term began",
+	file:  "controller/shard/tenure.go",
+	text:  "ctx = term.Begin(context.WithValue(ctx, heldKey{}, h))",
+	with:  "ctx = context.WithValue(ctx, heldKey{}, h); _ = term.Begin",
+	tests: []string{"./controller/shard"},
+}, {
 	name:  "informer: handlers go on after the loss of a lease",
 	file:  "informer/run.go",
 	text:  "defer lifecycle.OnHardStop(ctx, func() { r.stopWorking(lifecycle.ErrStopNow) })()",
