@@ -95,8 +95,7 @@ func (r *rejectedKeys) add(key Key) {
 
 // Rejected returns, in order, the keys that hold back the resource version of the partition. The
 // cache rejected an object under each key, and has not stored or deleted it since (store-S5). The
-// zero Key stands for objects without a key. While the cache makes a write, a key may be missing a moment
-// before Get shows its object.
+// zero Key stands for objects without a key.
 func (p *Partition[T]) Rejected() []Key { return p.cache.rejected(&p.progress) }
 
 // Rejected is [Partition.Rejected] for the cache itself.

@@ -78,6 +78,10 @@ func (c *Cache[T]) write(in *Partition[T], resourceVersion string, writes ...Wri
 	isAhead := tx.observedVersion != "" && tx.observedVersion != tx.progress.resourceVersion
 	if len(tx.mutations) > 0 || isMoved || isAhead {
 		tx.publish()
+	} else if len(tx.accepted) > 0 {
+		c.mu.Lock()
+		tx.showAccepted()
+		c.mu.Unlock()
 	}
 	return rejectedError(tx.rejections)
 }
@@ -104,6 +108,7 @@ type txn[T any] struct {
 	// a newer version moves no version, because changes before it may still come: see Batch.Commit.
 	maxVersion string
 	rejected   rejectedKeys // of a list; the commit moves them to progress
+	accepted   rejectedKeys // of a watch: those in progress that the commit removes from it
 
 	// onShow changes what else the commit makes visible, under Cache.mu: the partitions that Drop drops. It
 	// is nil for other commits.
@@ -375,6 +380,7 @@ func (tx *txn[T]) reject(w *identified[T], err error) {
 	if tx.origin == List {
 		tx.rejected.add(w.key)
 	} else {
+		delete(tx.accepted, w.key)
 		c.mu.Lock()
 		tx.progress.rejected.add(w.key)
 		c.mu.Unlock()
@@ -436,7 +442,8 @@ func (c *Cache[T]) releaseTerms(w *identified[T]) {
 	}
 }
 
-// accept records that a write of a key succeeded, so that the key no longer holds the resource version back.
+// accept records that a write of a key succeeded, so that the key no longer holds the resource version back. It
+// stays among the rejected ones until readers see what the write stored: see Informer.Covers of package informer.
 // The zero Key stands for rejected objects without a key. It stays until the next list, because no write
 // shows that it is about one of them. In a list, accept and advance do nothing: replaceBatch.Commit sets the
 // rejected keys and the versions for the whole list.
@@ -444,9 +451,14 @@ func (tx *txn[T]) accept(key Key) {
 	if tx.origin == List || !tx.progress.rejected[key] || key == (Key{}) {
 		return
 	}
-	tx.cache.mu.Lock()
-	delete(tx.progress.rejected, key)
-	tx.cache.mu.Unlock()
+	tx.accepted.add(key)
+}
+
+// showAccepted lets readers see that keys are not rejected any more. The caller holds Cache.mu.
+func (tx *txn[T]) showAccepted() {
+	for key := range tx.accepted {
+		delete(tx.progress.rejected, key)
+	}
 }
 
 // advance records that every change up to a resource version has been received. An empty version
@@ -457,7 +469,7 @@ func (tx *txn[T]) advance(resourceVersion string) {
 		return
 	}
 	tx.observedVersion = resourceVersion
-	if len(tx.progress.rejected) == 0 {
+	if len(tx.progress.rejected) == len(tx.accepted) {
 		tx.resourceVersion = resourceVersion
 	}
 }
@@ -519,6 +531,7 @@ func (tx *txn[T]) show() {
 	c.current.Store(nil)
 	c.generation++
 	tx.progress.resourceVersion = tx.resourceVersion
+	tx.showAccepted()
 	if tx.origin == List {
 		tx.progress.synced, tx.progress.rejected = true, tx.rejected
 		c.synced = c.synced || c.partitionsSynced()

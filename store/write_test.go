@@ -209,6 +209,40 @@ func TestMemoryOfLargeCommitsIsNotKept(t *testing.T) {
 	assert.LessOrEqual(t, cap(c.scratch.commit.Changes), maxScratch)
 }
 
+// Readers conclude from it that an object which they do not find is gone.
+func TestKeyIsRejectedUntilItsObjectIsShown(t *testing.T) {
+	c := newPods()
+	bad := true
+	var during []Key
+	indexed(t, c, func(p *corev1.Pod) []string {
+		switch {
+		case p.Name == "a" && bad:
+			panic("bad")
+		case p.Name == "b":
+			_, held := c.Get(Key{Namespace: "n", Name: "a"})
+			assert.False(t, held)
+			during = c.Rejected()
+		}
+		return nil
+	})
+	require.NoError(t, c.Replace(nil, "5"))
+	require.ErrorIs(t, c.Add(pod("n", "a", "u", "6")), ErrPanic)
+	bad = false
+	batch := writes[*corev1.Pod]{version: "8"}
+	batch.Add(pod("n", "a", "u", "7"))
+	batch.Add(pod("n", "b", "v", "8"))
+	require.NoError(t, batch.to(c))
+	assert.Equal(t, []Key{{Namespace: "n", Name: "a"}}, during)
+	assert.Empty(t, c.Rejected())
+	assert.Equal(t, "8", c.ResourceVersion())
+
+	bad = true
+	require.ErrorIs(t, c.Update(pod("n", "a", "u", "9")), ErrPanic)
+	bad = false
+	require.NoError(t, c.Update(pod("n", "a", "u", "7")), "what it holds already")
+	assert.Empty(t, c.Rejected())
+}
+
 // A batch says up to which version it is complete. Its objects may be later, and then say nothing
 // about what lies between.
 func TestObjectsDoNotMoveTheVersionBeyondTheirBatch(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -495,9 +496,9 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 		err := work(ctx)
 		stopped := ctx.Err() != nil // by the manager, so that work which is left is no failure
 		switch {
-		case stopped && (err == context.Canceled || err == context.Cause(ctx)): // as many functions return it
+		case stopped && err == context.Canceled: // as many functions return it
 			err = nil
-		case stopped && onlyLeft(err):
+		case stopped && onlyLeft(err, context.Cause(ctx)):
 			m.logger.Warn("member ended with work left", zap.String("member", p.name), zap.Error(err))
 			err = nil
 		case err != nil:
@@ -517,19 +518,20 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 }
 
 // onlyLeft reports whether an error only names the work that was left when a member was told to
-// end, or says that it was told.
-func onlyLeft(err error) bool {
-	if err == lifecycle.ErrDrainTimeout || err == context.Canceled || err == lifecycle.ErrStopNow { // recorder.ErrUnwritten wraps the first
+// end, or says that it was told: requests return the cause of their context.
+func onlyLeft(err, cause error) bool {
+	if err == lifecycle.ErrDrainTimeout || err == context.Canceled || // recorder.ErrUnwritten wraps the first
+		err != nil && reflect.TypeOf(err).Comparable() && err == cause {
 		return true
 	}
 	switch e := err.(type) {
 	case *eventqueue.DrainError:
 		return true
 	case interface{ Unwrap() error }:
-		return onlyLeft(e.Unwrap())
+		return onlyLeft(e.Unwrap(), cause)
 	case interface{ Unwrap() []error }:
 		all := e.Unwrap()
-		return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !onlyLeft(one) })
+		return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !onlyLeft(one, cause) })
 	}
 	return false
 }

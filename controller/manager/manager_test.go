@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -312,7 +313,10 @@ func TestMemberThatReturnsTheEndOfItsContextHasNotFailed(t *testing.T) {
 		"its error":         {returns: context.Context.Err},
 		"its cause":         {returns: context.Cause},
 		"a request's error": {returns: func(ctx context.Context) error { return fmt.Errorf("Post: %w", ctx.Err()) }},
-		"another as well":   {returns: func(ctx context.Context) error { return errors.Join(ctx.Err(), errors.New("ouch")) }, fails: true},
+		"that of a request that the cause ended": {returns: func(ctx context.Context) error {
+			return &url.Error{Op: "Post", URL: "x", Err: context.Cause(ctx)}
+		}},
+		"another as well": {returns: func(ctx context.Context) error { return errors.Join(ctx.Err(), errors.New("ouch")) }, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -337,10 +341,10 @@ func TestMemberThatReturnsTheEndOfItsContextHasNotFailed(t *testing.T) {
 
 func TestOtherFailuresAtTheEndAreReturned(t *testing.T) {
 	left := &eventqueue.DrainError{Pending: []eventqueue.Pending{{Key: store.Key{Name: "a"}}}}
-	assert.True(t, onlyLeft(errors.Join(fmt.Errorf("subscriber s: %w", left), left)))
-	assert.False(t, onlyLeft(errors.Join(left, errors.New("ouch"))))
-	assert.True(t, onlyLeft(fmt.Errorf("events: %w", recorder.ErrUnwritten)))
-	assert.False(t, onlyLeft(nil))
+	assert.True(t, onlyLeft(errors.Join(fmt.Errorf("subscriber s: %w", left), left), nil))
+	assert.False(t, onlyLeft(errors.Join(left, errors.New("ouch")), nil))
+	assert.True(t, onlyLeft(fmt.Errorf("events: %w", recorder.ErrUnwritten), nil))
+	assert.False(t, onlyLeft(nil, nil))
 }
 
 func TestRunFailsIfAReconcilersInformerDoesNotRun(t *testing.T) {

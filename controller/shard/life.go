@@ -173,6 +173,9 @@ func (l *life) step(v *view, now time.Time, lost bool) (next time.Time) {
 	if !lost {
 		target = assign(v.candidates(l.group), l.holders(v, now))
 	}
+	if !lost {
+		next = earlier(next, l.fence(v, now)) // before this member takes shards, which may need all requests
+	}
 	for i, t := range l.tenures {
 		mine := !lost && !l.leaving && l.passed && target[i] == l.id
 		if at := t.step(v, now, mine, lost); !at.IsZero() {
@@ -180,7 +183,6 @@ func (l *life) step(v *view, now time.Time, lost bool) (next time.Time) {
 		}
 	}
 	if !lost {
-		next = earlier(next, l.fence(v, now))
 		l.sweep(v, now)
 	}
 	l.publish(v, target, lost)

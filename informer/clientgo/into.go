@@ -259,7 +259,7 @@ func (s *intoStore[T]) set(version string) {
 // lastKnown returns what is known of an object that was deleted.
 func lastKnown(kind reflect.Type, key store.Key, uid types.UID) any {
 	var object metav1.Object = &metav1.PartialObjectMetadata{}
-	if kind.Kind() == reflect.Pointer {
+	if kind.Kind() == reflect.Pointer && kind.Elem().Kind() == reflect.Struct && !embedsPointer(kind.Elem()) {
 		if own, ok := reflect.New(kind.Elem()).Interface().(metav1.Object); ok {
 			object = own
 		}
@@ -268,6 +268,16 @@ func lastKnown(kind reflect.Type, key store.Key, uid types.UID) any {
 	object.SetName(key.Name)
 	object.SetUID(uid)
 	return object
+}
+
+// embedsPointer reports whether a struct may have its metadata behind a pointer, which is nil in a new one.
+func embedsPointer(s reflect.Type) bool {
+	for i := range s.NumField() {
+		if f := s.Field(i); f.Anonymous && f.Type.Kind() != reflect.Struct {
+			return true
+		}
+	}
+	return false
 }
 
 func keyOfObject(object reflector.Object) store.Key {

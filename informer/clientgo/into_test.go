@@ -200,6 +200,8 @@ func TestLastKnownStateHasTheTypeOfTheObjects(t *testing.T) {
 		})
 	}
 	assert.Equal(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u"}}, lastKnown(reflect.TypeFor[*corev1.ConfigMap](), key, "u"))
+	type around struct{ *corev1.ConfigMap }
+	assert.IsType(t, &metav1.PartialObjectMetadata{}, lastKnown(reflect.TypeFor[*around](), key, "u"))
 }
 
 // TestReflectorOfAListerWatcherFillsAStoreOfClientGo serves programs that call cache.NewReflectorWithOptions.

@@ -242,6 +242,12 @@ var mutants = []mutant{{
 	with:  "if false && ending.confirmed {",
 	tests: []string{"./controller/reconcile"},
 }, {
+	name:  "store: a key is not rejected any more before its object is shown",
+	file:  "store/write.go",
+	text:  "\ttx.accepted.add(key)\n",
+	with:  "\ttx.cache.mu.Lock()\n\tdelete(tx.progress.rejected, key)\n\ttx.cache.mu.Unlock()\n",
+	tests: []string{"./store"},
+}, {
 	name:  "shard: the work of a shard does not know when its term began",
 	file:  "controller/shard/tenure.go",
 	text:  "ctx = term.Begin(context.WithValue(ctx, heldKey{}, h))",
@@ -946,8 +952,8 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: an alarm that rings late ends a watch-list",
 	file:  "reflector/internal/protocol/end.go",
-	text:  "if p.now.Sub(p.Alarm()) > clockSlack {",
-	with:  "if false {",
+	text:  "if p.now.Sub(p.Alarm()) > clockSlack &&",
+	with:  "if false &&",
 	tests: []string{"./reflector/internal/protocol"},
 }, {
 	name:  "protocol: lists without a version before a watch-list count",
