@@ -29,7 +29,8 @@ import (
 // contents count.
 
 // unannouncedHash is the hash of an entry that WriteUnannounced stored. Followers do not know its state, so the
-// next write of the key is a change even if it has the same content. A field of its own would cost each entry of a pointer 16 bytes.
+// next write of the key is a change even if it has the same content. A field of its own would cost each entry of
+// a pointer 16 bytes.
 const unannouncedHash = math.MaxUint64
 
 func sameHash(a, b uint64) bool { return a == b && a != 0 && a != unannouncedHash }

@@ -88,9 +88,9 @@
 // goroutine. Writes happen one at a time. KeyFuncs, index functions, the function of a Budget,
 // methods EqualContent and followers run under the writer's lock. They must be quick. They may read
 // the cache, except for EqualContent, which may run under a lock of readers as well. Whatever takes the
-// writer's lock blocks for ever in them: a write, AddIndex, Partition, Follow, and in other packages a new subscription, the
-// end of one, or a resync. Readers never wait for the writer's lock. The body of an iteration runs
-// without any lock and may write.
+// writer's lock blocks for ever in them: a write, AddIndex, Partition, Follow, and in other packages a new
+// subscription, the end of one, or a resync. Readers never wait for the writer's lock. The body of an
+// iteration runs without any lock and may write.
 //
 // # Errors
 //
@@ -119,10 +119,10 @@
 // # Code
 //
 // One write is in write.go, from Cache.Add until readers see it. It leaves that file for six
-// questions: what the key and the version of an object are (key.go), what counts as a change (content.go), where the objects are (entry.go and tree.go), which
-// values the indexes have (postings.go), what a follower gets (commit.go), and which error a rejected
-// write returns (rejected.go). Loops of WatchKey are
-// woken by watch.go, a wait of package await is a follower, in await/waiter.go, and what a reader does
+// questions: what the key and the version of an object are (key.go), what counts as a change
+// (content.go), where the objects are (entry.go and tree.go), which values the indexes have (postings.go),
+// what a follower gets (commit.go), and which error a rejected write returns (rejected.go). Loops of
+// WatchKey are woken by watch.go, a wait of package await is a follower, in await/waiter.go, and what a reader does
 // is in cache.go. A list is in batch.go, and ends in the same functions. partition.go and budget.go
 // matter only to a cache with partitions or a budget, and unannounced.go only to tests of package clientgo.
 //

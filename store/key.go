@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -128,4 +129,28 @@ func knownVersion[T any](object T) (version Version) {
 		}
 	}()
 	return VersionOf(object)
+}
+
+// findUID returns the key and the entry of an object whose deletion came without its last state, so that the
+// KeyFunc could not say the key. The key of the write is then the namespace and the name, which a KeyFunc need
+// not return; the UID is the same under each key. It returns the key of the write if it finds none.
+func (tx *txn[T]) findUID(w *identified[T]) (Key, *entry[T]) {
+	if w.version.UID == "" {
+		return w.key, nil
+	}
+	for _, m := range slices.Backward(tx.mutations) {
+		if m.next != nil && m.next.known().UID == w.version.UID {
+			return m.key, m.next
+		}
+	}
+	var scope *Scope
+	if tx.in != nil {
+		scope = &tx.in.scope
+	}
+	for e := range tx.cache.within(scope) {
+		if e.known().UID == w.version.UID {
+			return e.key(), e
+		}
+	}
+	return w.key, nil
 }

@@ -105,5 +105,6 @@ func (s *Snapshot[T]) Changes() iter.Seq[Change[T]] {
 }
 
 // Synced reports whether the cache had its first Replace. If so, an object that is missing here was
-// missing on the server, unless the cache rejected it: see [View.Rejected]. In a cache with partitions, all must have had their first Replace.
+// missing on the server, unless the cache rejected it: see [View.Rejected]. In a cache with partitions, all
+// must have had their first Replace.
 func (s *Snapshot[T]) Synced() bool { return s.synced }

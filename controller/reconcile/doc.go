@@ -82,8 +82,8 @@
 //     the informer is one of package fleet whose kind is not served, there is no call for an object in
 //     its cache, which may be outdated. A
 //     repeated call for the same deletion does not ask again. Without selectors the watch is proof, and no
-//     GET is sent, unless the cache rejected the object of the key. But if the key has a namespace, and no object of the primary informer, nor its client, has
-//     shown yet whether the kind has namespaces, the reconciler first asks discovery, also without
+//     GET is sent, unless the cache rejected the object of the key. But if the key has a namespace, and
+//     no object of the primary informer, nor its client, has shown yet whether the kind has namespaces, the reconciler first asks discovery, also without
 //     selectors, if the client is a generated one or a client.Resource. If that is forbidden, or
 //     discovery does not list the kind, the key stays as it is; after another failure the key is
 //     retried. The worker that has the key waits at most ten seconds (if the RESTMapper takes a context) for each of

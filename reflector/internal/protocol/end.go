@@ -146,7 +146,8 @@ func (p State) moved() bool {
 func (p *step) elapse() {
 	switch p.phase {
 	case streaming:
-		if p.now.Sub(p.Alarm()) > clockSlack && p.now.Sub(p.watching.opened) <= maxListTime { // the process stood still, and what came meanwhile is not read yet
+		if p.now.Sub(p.Alarm()) > clockSlack && p.now.Sub(p.watching.opened) <= maxListTime {
+			// The process stood still, and what came meanwhile is not read yet.
 			p.heard, p.todo = p.now, receiveOnly
 			return
 		}
