@@ -23,7 +23,7 @@ func newPod() *corev1.Pod {
 			Labels:            map[string]string{"app": "web"},
 			Annotations:       map[string]string{"config": "long", "team": "shop"},
 			CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0)),
-			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}},
+			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1("{}")}},
 		},
 		Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{"disk": "ssd"},

@@ -298,11 +298,11 @@ func TestObjectOfAnotherTypeIsWrittenIfItStatesTheKind(t *testing.T) {
 		free.SetGroupVersionKind(bucketKind)
 		free.SetNamespace("ns")
 		free.SetName("b")
-		made, err := typed.Create(t.Context(), free, metav1.CreateOptions{})
+		_, err = typed.Create(t.Context(), free, metav1.CreateOptions{})
 		require.NoError(t, err)
 		stated := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", Labels: map[string]string{"a": "b"}}}
 		stated.SetGroupVersionKind(bucketKind)
-		made, err = typed.Apply(t.Context(), stated, metav1.ApplyOptions{FieldManager: "me"})
+		made, err := typed.Apply(t.Context(), stated, metav1.ApplyOptions{FieldManager: "me"})
 		require.NoError(t, err)
 		assert.Equal(t, 3, made.(*Bucket).Spec.Size, "an apply deletes no field of another manager")
 		metadata, err := client.ForType[metav1.Object](config, buckets, &metav1.PartialObjectMetadata{}, client.WithKind(bucketKind))
