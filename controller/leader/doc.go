@@ -28,7 +28,8 @@
 //     the cause controller.ErrStopNow. It does so RetryPeriod + RenewDeadline after it sent the
 //     last successful renewal: with the default times, three seconds before the lease expires. This
 //     also holds during the shutdown of leader-L2. The work must return within the remaining time.
-//     A reconciler or a controller does if its function honours its context.
+//     A reconciler or a controller does if its function honours its context. If the work goes on, the
+//     elector logs its name once, and [Elector.Alive] fails a lease duration later.
 //   - leader-L4: The process does not release a lease that it has lost. It becomes a candidate
 //     again, and runs the led member again when it gets the lease.
 //   - leader-L5: A lease that was deleted, or written by another process or by hand, never makes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,7 @@ type Elector struct {
 	retry   time.Duration
 	running lifecycle.Running
 	leading atomic.Bool
+	overdue atomic.Pointer[time.Time] // since when the led member works although another process may lead; nil if it does not
 
 	waits     *waiting
 	unwatched bool // the log has the error of the watch; belongs to the goroutine of watchLease
@@ -77,8 +79,8 @@ func WithTimes(lease, renew, retry time.Duration) Option {
 
 // WithLogger sets the logger. The default logs nothing. A candidate logs why it does not lead: who
 // holds the lease, for which former leader it waits, or which request fails. It logs each reason
-// once, with its next try. A leader logs why it lost the lease, and that it cannot watch or release
-// the lease.
+// once, with its next try. A leader logs why it lost the lease, that the led member does not end then, and
+// that it cannot watch or release the lease.
 func WithLogger(logger *zap.Logger) Option {
 	return optionFunc(func(e *Elector) {
 		if logger != nil {
@@ -104,6 +106,23 @@ func New(lock resourcelock.Interface, led controller.Runner, opts ...Option) *El
 
 // Leading reports whether the led member is running.
 func (e *Elector) Leading() bool { return e.leading.Load() }
+
+// Alive returns an error if the lease was lost, and the led member works on although another process may lead
+// since the duration of a lease. Only a restart ends it, so let the program's liveness probe fail. A manager does.
+func (e *Elector) Alive() error {
+	since := e.overdue.Load()
+	if since == nil || time.Since(*since) < e.lease {
+		return nil
+	}
+	return fmt.Errorf("lease %s was lost, and %s works on for %v although another process may lead", e.lock.Describe(), e.ledName(), time.Since(*since).Round(time.Second))
+}
+
+func (e *Elector) ledName() string {
+	if named, ok := e.led.(interface{ Name() string }); ok && named.Name() != "" {
+		return named.Name()
+	}
+	return fmt.Sprintf("%T", e.led)
+}
 
 // Run competes for the lease, and runs the led member while it has the lease, until ctx ends or the
 // led member returns. It returns the error of the led member, a [controller.ErrRunning] while it runs
@@ -196,19 +215,43 @@ func (e *Elector) term(ctx context.Context) (lost, err error) {
 func (e *Elector) lead(ctx, leased context.Context, lock *heldLock) (lost, err error) {
 	working, hardStop := controller.HardStopContext(term.Begin(context.WithValue(ctx, lockKey{}, lock)))
 	defer hardStop()
-	// Also after ctx has ended, while the led member still finishes.
-	watching := context.AfterFunc(leased, hardStop)
-	defer watching()
+	defer e.watchLed(leased, lock, hardStop)()
 	e.leading.Store(true)
 	defer e.leading.Store(false)
 	err = e.led.Run(working)
 	if leased.Err() != nil && ctx.Err() == nil {
+		lock.end(lock.expired()) // unless it has ended: client-go may give up before the timer of the lock
 		lost = lock.err()
-		if lost == nil {
-			lost = lock.expired() // client-go gave up before the timer of the lock
-		}
 	}
 	return lost, err
+}
+
+// watchLed calls hardStop when the lease ends, also after ctx has ended, while the led member still finishes. It
+// reports a led member that then works on until another process may lead. stop says that it has returned.
+func (e *Elector) watchLed(leased context.Context, lock *heldLock, hardStop func()) (stop func()) {
+	returned := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-leased.Done():
+		case <-returned:
+			return
+		}
+		hardStop()
+		lock.end(lock.expired())
+		select {
+		case now := <-time.After(e.lease - e.renew - e.retry):
+			e.overdue.Store(&now)
+			e.logger.Error("lease lost, but the led member works on although another process may lead: code that does not end with its context needs a restart",
+				zap.String("lease", e.lock.Describe()), zap.String("member", e.ledName()), zap.NamedError("because", lock.err()))
+		case <-returned:
+		}
+	})
+	return func() {
+		close(returned)
+		watching.Wait()
+		e.overdue.Store(nil)
+	}
 }
 
 // release gives up the lease, if this process still holds it. Each of its requests may take as long

@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -248,6 +250,50 @@ func TestNothingIsLedTwiceInOneProcess(t *testing.T) {
 		<-one.began
 		require.NoError(t, stop())
 	})
+}
+
+// named is something with a name that is led.
+type named struct{ *led }
+
+func (named) Name() string { return "foos" }
+
+// leader-L3
+func TestLedMemberThatWorksOnWithoutTheLeaseIsReported(t *testing.T) {
+	for name, told := range map[string]bool{"lost": false, "lost while it finishes": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, one := reflectortest.Start(t), newLed()
+				one.takes, one.slow = time.Hour, time.Hour
+				core, lines := observer.New(zap.ErrorLevel)
+				e := New(newLock(t, server, "one"), named{one}, WithLogger(zap.New(core)))
+				stop := start(t, e)
+				<-one.began
+				if told {
+					go func() { assert.NoError(t, stop()) }()
+				}
+				<-time.After(time.Second / 2) // between two renewals
+				server.Inject(reflectortest.Answer(500).On("", "leases"))
+				<-time.After(defaultLeaseDuration - time.Second)
+				assert.Zero(t, lines.Len(), "it may still end in time")
+				<-time.After(time.Second)
+				require.Equal(t, 1, lines.Len())
+				assert.Equal(t, "foos", lines.All()[0].ContextMap()["member"])
+				assert.Contains(t, lines.All()[0].ContextMap()["because"], "not renewed")
+				<-time.After(defaultLeaseDuration - time.Second)
+				assert.NoError(t, e.Alive(), "others may lead only since then")
+				<-time.After(time.Second)
+				assert.ErrorContains(t, e.Alive(), "lease default/lease was lost, and foos works on")
+				assert.True(t, e.Leading())
+				server.ClearFaults()
+				<-time.After(time.Hour)
+				assert.NoError(t, e.Alive(), "it has ended")
+				assert.Equal(t, 1, lines.Len())
+				if !told {
+					require.NoError(t, stop())
+				}
+			})
+		})
+	}
 }
 
 func TestCandidateEndsWithItsContext(t *testing.T) {

@@ -26,7 +26,8 @@ type check struct {
 }
 
 // Alive returns nil, or a [*RunnableError] for each member that has ended by itself, does not answer,
-// or reports that it is dead: see [LivenessChecker]. /healthz returns this result: a restart
+// or reports that it is dead: see [LivenessChecker]. One is of the election if led members work on after the
+// lease was lost: see leader.Elector.Alive. /healthz returns this result: a restart
 // of the process may help.
 func (m *Manager) Alive() error { return joined(m.alive(context.Background())) }
 
@@ -85,7 +86,11 @@ func (m *Manager) ask(ctx context.Context, use func(p *Membership, alive, ready 
 }
 
 func (m *Manager) alive(ctx context.Context) []check {
-	return m.ask(ctx, func(p *Membership, alive, _ error) check { return check{name: p.name, note: "alive", err: alive} })
+	checks := m.ask(ctx, func(p *Membership, alive, _ error) check { return check{name: p.name, note: "alive", err: alive} })
+	if m.elector != nil {
+		checks = append(checks, check{name: "election", note: "alive", err: m.elector.Alive()})
+	}
+	return checks
 }
 
 func (m *Manager) ready(ctx context.Context) []check {

@@ -133,6 +133,31 @@ func TestMemberThatDoesNotAnswerIsAskedOnce(t *testing.T) {
 	})
 }
 
+func TestLedMemberThatWorksOnWithoutTheLeaseIsNotAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes journal
+		server := reflectortest.Start(t)
+		m := New(nil, WithElection(newLock(t, server, "one")))
+		m.Add(&member{name: "informer", notes: &notes})
+		release := make(chan struct{})
+		m.AddLeaderElected(&member{name: "deaf", notes: &notes, run: func(ctx context.Context) error { <-ctx.Done(); <-release; return nil }})
+		m.AddLeaderElected(&member{name: "reconciler", notes: &notes})
+		stop := start(t, m)
+		<-time.After(time.Minute)
+		assert.NoError(t, m.Alive())
+		server.Inject(reflectortest.Answer(500).On("", "leases"))
+		<-time.After(time.Minute)
+		code, text := get(m.Healthz(), "/healthz")
+		assert.Equal(t, 503, code)
+		assert.Contains(t, text, "[+] reconciler: alive\n[-] election: lease default/lease was lost, and deaf works on for")
+		server.ClearFaults()
+		close(release)
+		<-time.After(time.Minute)
+		assert.NoError(t, m.Alive())
+		require.NoError(t, stop())
+	})
+}
+
 func TestCallThatDoesNotEndIsNotAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)

@@ -41,8 +41,8 @@
 //     Run may be called again if the members may run again.
 //   - manager-N5: /healthz fails if a member has ended by itself, does not answer, or says that it
 //     is dead. It also fails if a call of a function given to [Reconcile] has taken longer than
-//     [WithStuckAfter] allows. It does not fail because another system is down, such as the API
-//     server: a restart of the process would not help.
+//     [WithStuckAfter] allows, or if a led member works on after the lease was lost. It does not fail
+//     because another system is down, such as the API server: a restart of the process would not help.
 //   - manager-N6: /readyz fails while the manager does not run or is ending, and while a member
 //     that this process should run is not ready. Both pages name each member and its problem.
 //   - manager-N7: The first SIGTERM or SIGINT ends the context of [SignalContext], with the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -305,6 +306,19 @@ func (m led) Run(ctx context.Context) error {
 	r := m.start(ctx, leaderOnly)
 	<-ctx.Done()
 	return m.end(r, ctx.Done(), func() {})
+}
+
+// Name names the led members that run, for the log of the elector.
+func (m led) Name() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var running []string
+	for _, p := range m.members {
+		if p.runs == leaderOnly && p.cancel != nil {
+			running = append(running, p.name)
+		}
+	}
+	return strings.Join(running, ", ")
 }
 
 // placement says which processes run a member.

@@ -17,7 +17,7 @@ var budgets = map[string]exports{
 	"contrib/prometheus":                  {7, 6},
 	"contrib/prometheus/rulestest":        {0, 0},
 	"controller":                          {15, 2},
-	"controller/leader":                   {7, 3},
+	"controller/leader":                   {7, 4},
 	"controller/manager":                  {29, 17},
 	"controller/reconcile":                {30, 8}, // EnqueueEvent: events of informers that come and go must not end a back-off as Enqueue does; OnUncalled is for refer alone
 	"controller/recorder":                 {7, 5},

@@ -86,6 +86,12 @@ var mutants = []mutant{{
 	with:  "controller.HardStopContext(context.WithValue(ctx, lockKey{}, lock)); _ = term.Begin",
 	tests: []string{"./controller/manager"},
 }, {
+	name:  "leader: a led member that works on without the lease is no failure",
+	file:  "controller/leader/leader.go",
+	text:  "e.overdue.Store(&now)",
+	with:  "_ = now",
+	tests: []string{"./controller/leader"},
+}, {
 	name:  "leader: a failure is said at each try",
 	file:  "controller/leader/waiting.go",
 	text:  "if known && (!w.works[request] || now.Sub(last) < sameFailure) {",
