@@ -74,6 +74,36 @@ func TestCatchUpWithoutBookmarksBelievesASilentWatch(t *testing.T) {
 	})
 }
 
+// Events are such a kind: they have no watch cache, and etcd itself seldom says that nothing happened.
+func TestCatchUpOfAQuietKindListsIfTheServerHasForgottenTheVersion(t *testing.T) {
+	eachClient(t, func(t *testing.T, generated bool) {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t, reflectortest.WithBookmarkInterval(0))
+			require.NoError(t, server.Create(aConfigMap("a")))
+			m := mirrored(t, server, generated)
+			<-time.After(6 * time.Minute)
+			busy(t, server)
+			require.NoError(t, server.Compact(server.ResourceVersion()))
+			release := make(chan struct{})
+			server.Inject(reflectortest.StallAfterEvents(1, release).On("watch", "configmaps")) // the list of Run
+			time.AfterFunc(4*time.Second, func() { close(release) })
+			requests := len(server.Requests())
+			limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			require.NoError(t, m.of.CatchUp(limited, time.Now()))
+			assert.Equal(t, []string{"a"}, m.names())
+			assert.NoError(t, m.of.State().LastErr, "a 410 of a watch is no failure")
+			lists := 0
+			for _, r := range server.Requests()[requests:] {
+				if r.Query.Get("sendInitialEvents") != "" {
+					lists++
+				}
+			}
+			assert.Equal(t, 1, lists, "CatchUp does not end the list that it waits for")
+		})
+	})
+}
+
 func TestCatchUpWaitsForAChangeThatTheWatchDidNotBring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)

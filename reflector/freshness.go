@@ -41,9 +41,9 @@ var (
 // version, and not at version "0". Otherwise CatchUp lists one object at the newest version, which
 // shows the version that the server has now. If the store is at an earlier one, a watch of three
 // seconds from there shows whether a change lies in between, and CatchUp waits for the last of them.
-// That needs no other permissions than Run. An object that the store rejected counts as received. If the
-// server is at an earlier version than the store, it was restored from a backup, and CatchUp waits for the
-// list that shows its state.
+// If the server has forgotten that version (410), Run lists. CatchUp needs no other permissions than Run.
+// An object that the store rejected counts as received. If the server is at an earlier version than the
+// store, it was restored from a backup, and CatchUp waits for the list that shows its state.
 //
 // CatchUp returns an error if ctx ends earlier: give ctx a deadline. It returns nil at once where
 // nothing can be compared: while the reflector polls ([Polling]), if the server's versions are no
@@ -127,9 +127,22 @@ func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before str
 		return newest, true, nil
 	}
 	if err != nil {
+		if protocol.Classify(err) == protocol.Expired {
+			r.expire(err)
+		}
 		return newest, false, r.newError(protocol.OpWatch, at, err)
 	}
 	return newest, r.status.reached(ctx, last), nil
+}
+
+// expire makes Run list, as if the server had sent a 410 on the watch of Run. That watch may be healthy and yet
+// at a version that is forgotten: Events have no watch cache, so the bookmarks of a quiet namespace come from
+// etcd every ten minutes, while etcd is compacted every five.
+func (r *KubernetesResourceReflector[T]) expire(err error) {
+	cancel := r.cancelWatch.Load() // before the phase: the watch of a watch-list must not end
+	if cancel != nil && r.State().Phase == Watching {
+		(*cancel)(err)
+	}
 }
 
 // lastChange returns the version of the last change after one version and not after another; it is

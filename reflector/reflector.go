@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
@@ -30,6 +31,8 @@ type KubernetesResourceReflector[T Object] struct {
 	// namespace is that of the client; empty for all of them, or if it is not known.
 	namespace string
 	selects   bool // the client selects objects by itself
+	// cancelWatch ends the open watch, with a reason; nil without one. CatchUp calls it, too.
+	cancelWatch atomic.Pointer[context.CancelCauseFunc]
 
 	// Only the goroutine of Run uses the fields below. They outlive Run.
 

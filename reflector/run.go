@@ -22,12 +22,11 @@ import (
 type run[T Object] struct {
 	*KubernetesResourceReflector[T]
 
-	staging staging[T]      // of the current list
-	watch   stream.Items[T] // the open watch, or nil
-	// cancelWatch ends the context of watch.
-	cancelWatch context.CancelCauseFunc
-	pending     []stream.Item[T] // received items that are not handled yet
-	items       []stream.Item[T] // the items of the last input: changes, or a single item of any kind
+	staging staging[T]       // of the current list
+	watch   stream.Items[T]  // the open watch, or nil
+	open    context.Context  // of watch, until cancelWatch ends it
+	pending []stream.Item[T] // received items that are not handled yet
+	items   []stream.Item[T] // the items of the last input: changes, or a single item of any kind
 	// batch gathers the writes of items for one commit, and is empty between commits. For a Cache it is its
 	// watchBatch (store/batch.go). batching is false for a plain Store, whose adapter of package decorate
 	// takes one item at a time.

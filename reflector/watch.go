@@ -58,7 +58,8 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 		cancel(nil)
 		return r.failed(ctx, r.protocol.Op(), a.Version, withCause(limited, err))
 	}
-	r.watch, r.cancelWatch = open, cancel
+	r.watch, r.open = open, limited
+	r.cancelWatch.Store(&cancel)
 	r.observing.beginWatch(r.name)
 	r.status.contact()
 	r.logger.Debug("watching", zap.String("resourceVersion", a.Version), zap.Bool("initialEvents", a.Do == protocol.AskWatchList))
@@ -81,8 +82,10 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 			r.due = due
 			r.alarm.Reset(time.Until(due))
 		}
-		items, err := r.watch.Next(ctx, r.alarm.C)
-		switch {
+		items, err := r.watch.Next(r.open, r.alarm.C)
+		switch expired := context.Cause(r.open); {
+		case expired != nil: // the server told CatchUp so; or ctx has ended, and loop does not pass this on
+			return protocol.Input{Kind: protocol.Failed, Err: r.newError(r.protocol.Op(), r.protocol.Position(), expired)}
 		case err == stream.ErrAwake:
 			r.due = time.Time{}
 			return protocol.Input{Kind: protocol.Elapsed}
@@ -203,7 +206,7 @@ func (r *run[T]) closeWatch() {
 	if r.watch == nil {
 		return
 	}
-	r.cancelWatch(nil)
+	(*r.cancelWatch.Swap(nil))(nil)
 	r.observing.endWatch()
 	if err := r.watch.Close(); err != nil {
 		r.logger.Error("watch may leak a goroutine", zap.String("resourceVersion", r.store.ResourceVersion()), zap.Error(err))

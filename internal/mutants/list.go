@@ -1118,6 +1118,12 @@ var mutants = []mutant{{
 	with:  "if false {",
 	tests: []string{"./reflector"},
 }, {
+	name:  "reflector: CatchUp ends the list that it waits for",
+	file:  "reflector/freshness.go",
+	text:  "cancel != nil && r.State().Phase == Watching",
+	with:  "cancel != nil",
+	tests: []string{"./reflector"},
+}, {
 	name:  "reflector: CatchUp compares a version that a rejected object holds back",
 	file:  "reflector/state.go",
 	text:  "state.ResourceVersion, state.observed = resourceVersion, observed",
