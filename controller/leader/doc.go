@@ -30,8 +30,9 @@
 //     also holds during the shutdown of leader-L2. The work must return within the remaining time.
 //     A reconciler or a controller does if its function honours its context. If the work goes on, the
 //     elector logs its name once, and [Elector.Alive] fails a lease duration later.
-//   - leader-L4: The process does not release a lease that it has lost. It becomes a candidate
-//     again, and runs the led member again when it gets the lease.
+//   - leader-L4: The process does not release a lease that it has lost, because others count on its whole
+//     duration. It becomes a candidate again, and runs the led member again when it gets the lease. Only if
+//     ctx has ended does it release what no other process has taken, since its work has ended by then.
 //   - leader-L5: A lease that was deleted, or written by another process or by hand, never makes
 //     two leaders. The leader watches its lease. When the watch shows that the lease is gone, names
 //     another holder or has another term, the leader reads the lease at once. If the lease is lost,

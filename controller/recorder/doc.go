@@ -18,10 +18,12 @@
 //   - recorder-V2: The recorder keeps up to a thousand Events from before Run, and writes them when
 //     Run begins. While Run runs, client-go drops Events beyond a backlog of a thousand.
 //   - recorder-V3: Events of one object with the same related object, type, reason and action become
-//     one Event, with a count and one of the notes, whatever else has changed about the objects.
+//     one Event, with a count and one of the notes, whatever else has changed about the objects. The
+//     server's count may be behind: client-go writes it when it is two, every 30 minutes, and after six
+//     to twelve minutes without another such Event.
 //   - recorder-V4: When ctx ends, the recorder writes the remaining Events, as far as the server
-//     accepts them within [WithDrainTimeout]. It does not retry an Event that the server refuses
-//     then. Run returns after the last request has ended.
+//     accepts them within [WithDrainTimeout], but not the counts of recorder-V3 that are behind. It does
+//     not retry an Event that the server refuses then. Run returns after the last request has ended.
 //   - recorder-V5: No text is too long for the server: reason and action are cut to 128 bytes, and
 //     the note to 1,024, with "…" at its end. Run refuses a name of the controller that the server
 //     would refuse in each Event. The server also refuses an empty action, so the
