@@ -44,7 +44,7 @@
 //     controller.HardStopContext. It does so when the deadline has passed since it sent its last
 //     successful renewal, before any other member may take its shards. A lost lease never becomes
 //     valid again, even if a late renewal reaches the server. When all its work has ended, the
-//     member joins under a new name.
+//     member joins under a new name. It reports work that goes on when the lease expires, as in shard-P3.
 //   - shard-P3: A member gives a shard back for another member after its RunFunc has returned. If
 //     the RunFunc does not return in time, the member reports it in the log, in [Member.State] and
 //     in [Member.Ready]. It tells the RunFunc to end at once, and keeps the shard until the RunFunc

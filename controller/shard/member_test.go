@@ -171,6 +171,45 @@ func TestShardIsKeptUntilItsWorkHasEnded(t *testing.T) {
 	})
 }
 
+func TestWorkThatGoesOnWithoutTheLeaseIsReported(t *testing.T) {
+	for name, handedOver := range map[string]bool{"works": false, "is handed over": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				release := make(chan struct{})
+				w.work = func(ctx context.Context, _ Shard) error {
+					<-ctx.Done()
+					<-release
+					return nil
+				}
+				core, lines := observer.New(zap.ErrorLevel)
+				one, network := w.away("one", WithLogger(zap.New(core)))
+				pass(time.Second)
+				if handedOver {
+					one.cancel()
+					pass(time.Second)
+				}
+				network.set(func() { network.cut = true })
+				pass(defaultLeaseDuration - 2*time.Second)
+				assert.False(t, one.State().Shards[0].Overdue, "no other member works yet")
+				assert.Zero(t, lines.Len())
+				pass(2 * time.Second)
+				assert.True(t, one.State().Shards[0].Overdue)
+				assert.Equal(t, 1, lines.Len())
+				assert.NoError(t, one.Alive())
+				pass(defaultLeaseDuration)
+				assert.Error(t, one.Alive())
+				assert.Equal(t, 1, lines.Len())
+				close(release)
+				network.set(func() { network.cut = false })
+				pass(time.Minute)
+				assert.NoError(t, one.Alive())
+				require.NoError(t, one.stop())
+			})
+		})
+	}
+}
+
 func TestWorkIsToldHowMuchHasteThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

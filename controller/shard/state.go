@@ -77,7 +77,7 @@ type ShardState struct {
 	// Target is the incarnation that should hold it, as this member computes it.
 	Target string
 	// Held means that the RunFunc of this shard runs in this process. Ending means that it was told to
-	// end, and Overdue that it did not do so in time.
+	// end, and Overdue that it did not do so in time: see shard-P2 and shard-P3.
 	Held, Ending, Overdue bool
 }
 
@@ -226,8 +226,9 @@ func (m *Member) Ready() error {
 
 var errNotJoined = errors.New("it has no lease")
 
-// Alive returns an error if a RunFunc that had to end at once has not returned for the duration of a
-// lease: no other member gets the shard before this process ends.
+// Alive returns an error if a RunFunc is overdue for the duration of a lease, and only a restart of the
+// process ends it. Until then no other member gets the shard, or, if this member has lost its lease, two
+// members work on it.
 func (m *Member) Alive() error {
 	now := m.clock.now()
 	if since := m.State().overdue; !since.IsZero() && now.Sub(since) >= m.lease {

@@ -23,11 +23,12 @@ type tenure struct {
 
 	running  bool   // the RunFunc has not returned
 	ending   bool   // the RunFunc was told to end
+	lost     bool   // it was told so because the member's lease is lost
 	overdue  bool   // the RunFunc did not end in time
 	version  string // of the lease when the RunFunc began
 	give     context.CancelCauseFunc
 	hardStop func()
-	stop     func() // of the timer of the drain; nil if there is none
+	stop     func() // of the timer of end; nil if there is none
 
 	writing bool // a request is running
 	// given is the version of the lease that this member tried to give back. The result of that
@@ -48,13 +49,16 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 	switch {
 	case t.running:
 		switch {
+		case lost && !t.lost:
+			t.lost = true
+			t.end(errLost, t.of.lease-t.of.deadline)
 		case !mine && c.version() != t.version && !t.ending:
 			// The lease was changed by hand.
 			t.of.logger.Error("shard was taken away", zap.Stringer("shard", t.shard), zap.String("holder", c.holder))
-			t.end(errGiven)
+			t.end(errGiven, t.of.drain)
 			t.hardStop()
 		case !wanted && !t.ending:
-			t.end(errGiven)
+			t.end(errGiven, t.of.drain)
 		}
 	case lost || t.writing:
 	case mine && wanted && t.given != c.version():
@@ -107,7 +111,7 @@ func (t *tenure) write(what string, c claim, now time.Time, write func(context.C
 // begin calls the RunFunc.
 func (t *tenure) begin(c claim) {
 	t.shard.Generation = termOf(c.lease)
-	t.running, t.ending, t.overdue, t.version = true, false, false, c.version()
+	t.running, t.ending, t.lost, t.overdue, t.version = true, false, false, false, c.version()
 	h := &held{shard: t.shard, keeper: t.of.keeper}
 	var ctx context.Context
 	ctx, t.give = context.WithCancelCause(t.of.working)
@@ -125,20 +129,27 @@ func (t *tenure) begin(c claim) {
 	})
 }
 
-// end tells the RunFunc to end.
-func (t *tenure) end(cause error) {
+// end tells the RunFunc to end, and reports it if it does not do so in time.
+func (t *tenure) end(cause error, within time.Duration) {
 	t.ending = true
+	if t.stop != nil {
+		t.stop()
+	}
 	late := func() {
 		t.of.post(func() {
 			if !t.running || !t.ending {
 				return
 			}
 			t.overdue = true
+			if t.lost {
+				t.of.logger.Error("work of a shard goes on although the lease is lost, and another member may take the shard: code that does not end with its context needs a restart", zap.Stringer("shard", t.shard))
+				return
+			}
 			t.of.logger.Warn("work of a shard does not end: it is kept until it does", zap.Stringer("shard", t.shard))
 			t.hardStop()
 		})
 	}
-	t.stop = t.of.clock.after(t.of.drain, late)
+	t.stop = t.of.clock.after(within, late)
 	t.give(cause)
 }
 

@@ -38,6 +38,12 @@ var mutants = []mutant{{
 	with:  "if err := m.leases.Load().Ready(); err != nil && false {",
 	tests: []string{"./controller/shard"},
 }, {
+	name:  "shard: work that goes on without the lease is reported as late as a handover",
+	file:  "controller/shard/tenure.go",
+	text:  "t.end(errLost, t.of.lease-t.of.deadline)",
+	with:  "t.end(errLost, t.of.drain)",
+	tests: []string{"./controller/shard"},
+}, {
 	name:  "leader: a record of an earlier process with this identity counts as held",
 	file:  "controller/leader/lock.go",
 	text:  "case record.HolderIdentity == l.Identity():",
