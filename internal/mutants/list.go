@@ -1124,6 +1124,18 @@ var mutants = []mutant{{
 	with:  "if false {",
 	tests: []string{"./reflector"},
 }, {
+	name:  "client: the pauses of a Get have no limit",
+	file:  "reflector/client/request.go",
+	text:  "return context.WithTimeout(ctx, r.timeout)",
+	with:  "return context.WithCancel(ctx)",
+	tests: []string{"./reflector/client"},
+}, {
+	name:  "client: the rate limiter counts for the timeout of a Get",
+	file:  "reflector/client/request.go",
+	text:  "limiter != nil && limiter.Wait(ctx) == nil {",
+	with:  "limiter != nil && ctx == nil {",
+	tests: []string{"./reflector/client"},
+}, {
 	name:  "reflector: CatchUp ends the list that it waits for",
 	file:  "reflector/freshness.go",
 	text:  "cancel != nil && r.State().Phase == Watching",

@@ -1,12 +1,14 @@
 package client_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,6 +234,48 @@ func TestWriteIsSentOnce(t *testing.T) {
 				assert.Equal(t, 3, seconds, "%v", err)
 			}
 		}
+	})
+}
+
+// client-go's Do bounds a whole call by that timeout, with the pauses that the server asked for; its Stream does not.
+func TestGetEndsWithTheTimeoutOfTheConfig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := &rest.Config{Host: "http://apiserver", Timeout: 10 * time.Second, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			refused := reply(r, 429, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429}`)
+			refused.Header.Set("Retry-After", "4")
+			return refused, nil
+		})}
+		of, err := client.ForResource[*Bucket](config, buckets, "ns", client.WithKind(bucketKind))
+		require.NoError(t, err)
+		for what, get := range map[string]func() error{
+			"Get":     func() error { _, err := of.Get(t.Context(), "b", metav1.GetOptions{}); return err },
+			"GetJSON": func() error { _, err := of.GetJSON(t.Context(), "b", metav1.GetOptions{}); return err },
+		} {
+			began := time.Now()
+			err := get()
+			require.ErrorIs(t, err, context.DeadlineExceeded, what)
+			assert.Equal(t, 10*time.Second, time.Since(began), what)
+		}
+	})
+}
+
+func TestTimeoutOfTheConfigBeginsAfterTheRateLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := &rest.Config{Host: "http://apiserver", Timeout: time.Second, QPS: 1, Burst: 1, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return reply(r, 200, `{"metadata":{"namespace":"ns","name":"b"}}`), nil
+		})}
+		of, err := client.ForResource[*Bucket](config, buckets, "ns", client.WithKind(bucketKind))
+		require.NoError(t, err)
+		began := time.Now()
+		var gets sync.WaitGroup
+		for range 5 {
+			gets.Go(func() {
+				_, err := of.Get(t.Context(), "b", metav1.GetOptions{})
+				assert.NoError(t, err)
+			})
+		}
+		gets.Wait()
+		assert.Equal(t, 4*time.Second, time.Since(began), "one a second")
 	})
 }
 

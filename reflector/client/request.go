@@ -223,6 +223,18 @@ func (r *Resource[T]) ask(ctx context.Context, verb string, request *rest.Reques
 	return a, a.Expect()
 }
 
+// limit returns a context with the timeout of the config for a request that may be repeated: an http.Client applies
+// it to each attempt alone, and not to the pauses in between. As in client-go, it begins after the rate limiter.
+func (r *Resource[T]) limit(ctx context.Context, request *rest.Request) (context.Context, context.CancelFunc) {
+	if r.timeout == 0 {
+		return ctx, func() {}
+	}
+	if limiter := r.rest.GetRateLimiter(); limiter != nil && limiter.Wait(ctx) == nil {
+		request.Throttle(nil) // which would wait again
+	}
+	return context.WithTimeout(ctx, r.timeout)
+}
+
 // reader returns the reader of the resource's responses.
 func (r *Resource[T]) reader() *stream.Reader[T] {
 	return &stream.Reader[T]{

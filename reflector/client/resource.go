@@ -99,6 +99,8 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 		return none, r.failed("get", "", name, err)
 	}
 	request := r.one("GET", resource, namespace).Name(name).SpecificallyVersionedParams(&opts, parameters, metaVersion)
+	ctx, cancel := r.limit(ctx, request)
+	defer cancel()
 	object, _, err := r.object(ctx, "GET", resource, request, namespace, name)
 	if err != nil {
 		return none, r.failed("get", namespace, name, err)
@@ -113,6 +115,8 @@ func (r *Resource[T]) GetJSON(ctx context.Context, name string, opts metav1.GetO
 		return nil, r.failed("get", "", name, err)
 	}
 	request := r.one("GET", resource, namespace).Name(name).SpecificallyVersionedParams(&opts, parameters, metaVersion)
+	ctx, cancel := r.limit(ctx, request)
+	defer cancel()
 	a, err := r.ask(ctx, "GET", request)
 	if err != nil {
 		return nil, r.failed("get", namespace, name, r.failedOne(resource, namespace, err))
