@@ -103,8 +103,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	defer end()
 
 	// Workers outlive ctx, so that they can finish. They keep its values.
-	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer lifecycle.OnHardStop(ctx, func() { stop(ErrStopNow) })()
+	working, stop := lifecycle.WorkContext(ctx)
 	feeding, stopFeed := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	workers.Go(func() {
@@ -114,7 +113,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 		})
 	})
 
-	defer func() { stop(nil); workers.Wait() }() // in case the feed panics
+	defer func() { stop(); workers.Wait() }() // in case the feed panics
 
 	err = c.feed(feeding)
 
@@ -122,7 +121,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	drained := c.queues.Drain(draining) == nil
 	cause := context.Cause(draining)
 	cancel()
-	stop(nil)
+	stop()
 	workers.Wait()
 
 	if !drained { // handlers that ran at the timeout have ended since

@@ -491,6 +491,21 @@ func TestHardStopEndsRunningAndDrainingWork(t *testing.T) {
 	}
 }
 
+func TestRunAfterAHardStopBeginsNoCall(t *testing.T) {
+	for range 100 {
+		lines := newLines()
+		require.NoError(t, lines.Add("a"))
+		ctx, hardStop := HardStopContext(t.Context())
+		hardStop()
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, New((&feed{into: lines, lines: []string{"b"}}).Run, lines, func(context.Context, *eventqueue.Queue[string]) error {
+			assert.Fail(t, "a call begins")
+			return nil
+		}).Run(ctx), &left)
+		assert.NotEmpty(t, left.Pending)
+	}
+}
+
 func TestHardStopIsTheCauseOfTheEnd(t *testing.T) {
 	ctx, hardStop := HardStopContext(t.Context())
 	require.NoError(t, ctx.Err())

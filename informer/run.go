@@ -18,7 +18,7 @@ type run[T any] struct {
 	// handlerCtx is the context of handlers. It outlives the context of Run, so that handlers can
 	// finish. After a hard stop, such as the loss of a lease, nothing may be finished.
 	handlerCtx  context.Context
-	stopWorking context.CancelCauseFunc
+	stopWorking func()
 	workers     sync.WaitGroup
 	workEnded   bool // no further subscriber is served; guarded by Informer.mu
 }
@@ -37,7 +37,6 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		return err
 	}
 	defer i.stop(r)
-	defer lifecycle.OnHardStop(ctx, func() { r.stopWorking(lifecycle.ErrStopNow) })()
 	stopBacking, waitBacking := i.runBacking(r)
 	defer func() { _ = waitBacking() }() // if the feed panics: stopBacking runs first
 	defer stopBacking()
@@ -71,7 +70,7 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	r := &run[T]{}
 	i.stopped = make(chan struct{})
 	r.feedCtx, r.stopFeeding = context.WithCancel(ctx)
-	r.handlerCtx, r.stopWorking = context.WithCancelCause(context.WithoutCancel(ctx))
+	r.handlerCtx, r.stopWorking = lifecycle.WorkContext(ctx)
 	i.run = r
 	if i.failed.Err() != nil {
 		i.failed, i.fail = context.WithCancelCause(context.Background())
@@ -136,7 +135,7 @@ func (i *Informer[T]) drainAndEndWork(r *run[T]) error {
 
 // endWork ends the workers and waits for them.
 func (i *Informer[T]) endWork(r *run[T]) {
-	r.stopWorking(nil)
+	r.stopWorking()
 	i.mu.Lock()
 	r.workEnded = true
 	i.mu.Unlock()

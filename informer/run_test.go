@@ -108,6 +108,22 @@ func TestHardStopEndsHandlersAtOnce(t *testing.T) {
 	}
 }
 
+func TestRunAfterAHardStopBeginsNoCall(t *testing.T) {
+	for range 100 {
+		i := newPods()
+		var calls atomic.Int32
+		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error { calls.Add(1); return nil }))
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		ctx, hardStop := lifecycle.HardStopContext(t.Context())
+		hardStop()
+		reading, end := context.WithCancel(context.WithoutCancel(ctx)) // as that of caches which end last
+		time.AfterFunc(time.Millisecond, end)
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, i.Run(reading), &left)
+		assert.Zero(t, calls.Load())
+	}
+}
+
 func TestWhatEndedLateIsNotLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newPods(WithDrainTimeout(time.Minute))

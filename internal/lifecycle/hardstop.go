@@ -28,13 +28,21 @@ func hardStopOf(ctx context.Context) context.Context {
 // HardStopped returns a channel that is closed at a hard stop.
 func HardStopped(ctx context.Context) <-chan struct{} { return hardStopOf(ctx).Done() }
 
-// OnHardStop calls a function at a hard stop, until release is called.
-func OnHardStop(ctx context.Context, fn func()) (release func()) {
-	releaseStopped := context.AfterFunc(hardStopOf(ctx), fn)
-	releaseEnded := context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), ErrStopNow) {
-			fn()
+// WorkContext returns a context for work that may finish after ctx has ended, but not after a hard stop: it then
+// ends with the cause [ErrStopNow]. After a hard stop it has ended from the start, so no work begins. stop ends it.
+func WorkContext(ctx context.Context) (working context.Context, stop func()) {
+	working, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stopped := hardStopOf(ctx)
+	check := func() {
+		if stopped.Err() != nil || errors.Is(context.Cause(ctx), ErrStopNow) {
+			end(ErrStopNow)
 		}
-	})
-	return func() { releaseStopped(); releaseEnded() }
+	}
+	check()
+	releaseStopped, releaseEnded := context.AfterFunc(stopped, check), context.AfterFunc(ctx, check)
+	return working, func() {
+		releaseStopped()
+		releaseEnded()
+		end(nil)
+	}
 }

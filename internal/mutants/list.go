@@ -267,10 +267,16 @@ var mutants = []mutant{{
 	tests: []string{"./controller/shard"},
 }, {
 	name:  "informer: handlers go on after the loss of a lease",
-	file:  "informer/run.go",
-	text:  "defer lifecycle.OnHardStop(ctx, func() { r.stopWorking(lifecycle.ErrStopNow) })()",
-	with:  "defer lifecycle.OnHardStop(ctx, func() {})()",
+	file:  "internal/lifecycle/hardstop.go",
+	text:  "stopped := hardStopOf(ctx)",
+	with:  "stopped := context.Background()",
 	tests: []string{"./informer"},
+}, {
+	name:  "lifecycle: a Run after a hard stop begins calls",
+	file:  "internal/lifecycle/hardstop.go",
+	text:  "\tcheck()\n\treleaseStopped",
+	with:  "\treleaseStopped",
+	tests: []string{"./informer", "./controller"},
 }, {
 	name:  "informer: a dropped scope with a selector counts as asked",
 	file:  "informer/covers.go",
