@@ -32,6 +32,7 @@ type Informer[T any] struct {
 	backing Backing[T]          // nil if there is none
 	feed    feed.Group
 	guard   *guard.Guard[T] // nil for none
+	running lifecycle.Running
 
 	// mu protects the fields below it. It is never held while code of a user runs.
 	mu            sync.Mutex

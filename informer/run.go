@@ -32,10 +32,12 @@ type run[T any] struct {
 // [*eventqueue.DrainError], whose cause after the drain timeout is [context.DeadlineExceeded]. The
 // handlers get these events when Run is called again. While another Run has not returned, the error is a [reflector.ErrRunning].
 func (i *Informer[T]) Run(ctx context.Context) error {
-	r, err := i.start(ctx)
+	end, err := i.running.Begin("informer " + i.name)
 	if err != nil {
 		return err
 	}
+	defer end()
+	r := i.start(ctx)
 	defer i.stop(r)
 	stopBacking, waitBacking := i.runBacking(r)
 	defer func() { _ = waitBacking() }() // if the feed panics: stopBacking runs first
@@ -61,12 +63,9 @@ func (i *Informer[T]) runFeed(r *run[T]) error {
 	return err
 }
 
-func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
+func (i *Informer[T]) start(ctx context.Context) *run[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.run != nil {
-		return nil, lifecycle.AlreadyRunning("informer " + i.name)
-	}
 	r := &run[T]{}
 	i.stopped = make(chan struct{})
 	r.feedCtx, r.stopFeeding = context.WithCancel(ctx)
@@ -78,7 +77,7 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	for _, s := range i.subscriptions {
 		r.serve(s)
 	}
-	return r, nil
+	return r
 }
 
 // errBackingAbandoned is the error of a backing whose Run does not return.
@@ -172,14 +171,13 @@ func (i *Informer[T]) stop(r *run[T]) {
 // additions.
 //
 // Call it before the first Run, with objects that have their metadata: without resource versions, a
-// list cannot tell which objects are unchanged. It returns [reflector.ErrRunning] while Run runs, and
-// otherwise the errors of [store.Cache]: a scoped informer with scopes cannot be restored.
+// list cannot tell which objects are unchanged. It returns [reflector.ErrRunning] while Run runs, as Run does
+// meanwhile, and otherwise the errors of [store.Cache]: a scoped informer with scopes cannot be restored.
 func (i *Informer[T]) Restore(objects []T, resourceVersion string) error {
-	i.mu.Lock()
-	running := i.run != nil
-	i.mu.Unlock()
-	if running {
-		return lifecycle.AlreadyRunning("informer " + i.name)
+	end, err := i.running.Begin("informer " + i.name)
+	if err != nil {
+		return err
 	}
+	defer end()
 	return i.cache.Replace(objects, resourceVersion)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -448,6 +449,23 @@ func TestRunAgainResumesTheWatch(t *testing.T) {
 		assert.Equal(t, []string{
 			"Addition default/a initial=true", "Addition default/b initial=false", "Modification default/a initial=false",
 		}, d.read(), "what happened in between, and nothing twice")
+	})
+}
+
+// A Run that lists meanwhile would watch from its list, while the cache goes back to the restored objects.
+func TestRunDoesNotBeginBesideRestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		release := make(chan struct{})
+		_, err := store.AddIndex(i.Cache(), "slow", func(*corev1.Pod) []string { <-release; return nil })
+		require.NoError(t, err)
+		restored := make(chan error, 1)
+		go func() { restored <- i.Restore([]*corev1.Pod{pod("a", "u1", 1)}, "1") }()
+		synctest.Wait()
+		require.ErrorIs(t, i.Run(t.Context()), reflector.ErrRunning)
+		close(release)
+		require.NoError(t, <-restored)
+		require.NoError(t, start(t, i)())
 	})
 }
 

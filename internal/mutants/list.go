@@ -266,6 +266,12 @@ var mutants = []mutant{{
 	with:  "ctx = context.WithValue(ctx, heldKey{}, h); _ = term.Begin",
 	tests: []string{"./controller/shard"},
 }, {
+	name:  "informer: Run begins beside Restore",
+	file:  "informer/run.go",
+	text:  "\tdefer end()\n\treturn i.cache.Replace(",
+	with:  "\tend()\n\treturn i.cache.Replace(",
+	tests: []string{"./informer"},
+}, {
 	name:  "informer: handlers go on after the loss of a lease",
 	file:  "internal/lifecycle/hardstop.go",
 	text:  "stopped := hardStopOf(ctx)",
