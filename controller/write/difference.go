@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 )
 
@@ -29,6 +30,8 @@ func differenceOf[T metav1.Object](held, want T) (d difference, err error) {
 		return d, errNil
 	case of.Kind() == reflect.Pointer && of.Pointer() == reflect.ValueOf(want).Pointer():
 		return d, ErrSame
+	case reflect.TypeOf(held) != reflect.TypeOf(want): // T is an interface, and each type shows other members
+		return d, fmt.Errorf("held is a %T, and want is a %T: make it from a Copy of held", held, want)
 	case reflect.DeepEqual(held, want):
 		return d, nil // encoding both took two thirds of an operator's restart
 	default:
@@ -78,7 +81,7 @@ func documentOf(s shape, object metav1.Object) (map[string]any, error) {
 	}
 	data, err := json.Marshal(object)
 	if err != nil {
-		return nil, err
+		return nil, discreet.Error(err)
 	}
 	document, err := decodeDocument(data)
 	if err != nil {
@@ -96,7 +99,10 @@ func documentOf(s shape, object metav1.Object) (map[string]any, error) {
 func decodeDocument(data []byte) (document map[string]any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	return document, decoder.Decode(&document)
+	if err = decoder.Decode(&document); err != nil {
+		err = discreet.Error(err)
+	}
+	return document, err
 }
 
 // member is one member of an object that differs.

@@ -77,6 +77,14 @@ func TestErrorsHaveAtMostOneKibibyte(t *testing.T) {
 	assert.ErrorIs(t, ofFinalizer, ErrDeleting)
 }
 
+// A ConfigMap would lose its data to an object that has only metadata.
+func TestObjectsOfTwoTypesAreNotCompared(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "1"}
+	held := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": "1"}}
+	_, err := Patch[metav1.Object](t.Context(), nil, held, &metav1.PartialObjectMetadata{ObjectMeta: meta})
+	assert.ErrorContains(t, err, "held is a *v1.ConfigMap, and want is a *v1.PartialObjectMetadata")
+}
+
 func TestAdoptPatchesWhatBelongsToNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

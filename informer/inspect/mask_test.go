@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -188,6 +189,19 @@ func TestWhatIsNoJSONObjectIsAnError(t *testing.T) {
 	assert.ErrorContains(t, err, "no JSON object")
 	_, err = yamlOf(make(chan int), nil)
 	assert.Error(t, err)
+}
+
+// vault is an object whose own method does not encode it, and quotes why.
+type vault struct{}
+
+var errSecret = errors.New("bad password hush")
+
+func (*vault) MarshalJSON() ([]byte, error) { return nil, errSecret }
+
+func TestErrorOfAnObjectThatDoesNotEncodeQuotesNoValue(t *testing.T) {
+	_, err := yamlOf(&vault{}, nil)
+	require.ErrorIs(t, err, errSecret)
+	assert.NotContains(t, err.Error(), "hush")
 }
 
 func TestDifferencesOfTwoVersions(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/internal/masking"
 	"github.com/kubereflector/kubereflector/reflector"
@@ -121,14 +122,18 @@ func errorText(err error) string {
 	return fmt.Sprint(err)
 }
 
-// encode returns the JSON of an object, whose method MarshalJSON may panic.
+// encode returns the JSON of an object, whose method MarshalJSON may panic. The page masks Secrets, so the text of
+// its errors quotes no value of the object.
 func encode[T any](object T) (encoded []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("%w: %v", store.ErrPanic, value)
 		}
 	}()
-	return json.Marshal(object)
+	if encoded, err = json.Marshal(object); err != nil {
+		err = discreet.Error(err)
+	}
+	return encoded, err
 }
 
 // objectBytes estimates the JSON size of an object.

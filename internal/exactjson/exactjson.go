@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -26,10 +27,13 @@ var options = json.JoinOptions(
 
 // Append appends the encoding of an object to into. It follows the same tags and methods as
 // encoding/json. A method MarshalJSON writes the numbers of its value itself, except for that of
-// Unstructured, which is not called.
+// Unstructured, which is not called. The text of an error quotes no value of the object.
 func Append(into []byte, object any) ([]byte, error) {
 	buffer := bytes.NewBuffer(into)
 	err := json.MarshalWrite(buffer, object, options)
+	if err != nil {
+		err = discreet.Error(err)
+	}
 	return buffer.Bytes(), err
 }
 

@@ -2,6 +2,7 @@ package exactjson
 
 import (
 	gojson "encoding/json"
+	"errors"
 	"math"
 	"testing"
 
@@ -94,4 +95,16 @@ func TestValuesWithoutAnEncodingAreErrors(t *testing.T) {
 		_, err := Append(nil, value)
 		assert.Error(t, err, "%v", value)
 	}
+}
+
+type vault struct{}
+
+var errSecret = errors.New("bad password s3cret")
+
+func (vault) MarshalJSON() ([]byte, error) { return nil, errSecret }
+
+func TestErrorQuotesNoValue(t *testing.T) {
+	_, err := Append(nil, map[string]any{"a": vault{}})
+	require.ErrorIs(t, err, errSecret)
+	assert.NotContains(t, err.Error(), "s3cret")
 }

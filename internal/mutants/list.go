@@ -1478,6 +1478,12 @@ var mutants = []mutant{{
 	with:  "\t\t_ = p.length",
 	tests: []string{"./controller/write"},
 }, {
+	name:  "write: objects of two types are compared",
+	file:  "controller/write/difference.go",
+	text:  "case reflect.TypeOf(held) != reflect.TypeOf(want):",
+	with:  "case false:",
+	tests: []string{"./controller/write"},
+}, {
 	name:  "write: an object that omitzero leaves out is removed",
 	file:  "controller/write/difference.go",
 	text:  "wasObject && !m.has && m.field.value {",

@@ -282,7 +282,7 @@ func (r *Resource[T]) encode(object T) ([]byte, error) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
-		return nil, err
+		return nil, discreet.Error(err)
 	}
 	if members == nil {
 		return nil, errNoFields
