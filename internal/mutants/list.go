@@ -1190,6 +1190,12 @@ var mutants = []mutant{{
 	with:  "\treturn err.Error()\n",
 	tests: []string{"./internal/wire/stream", "./reflector/client"},
 }, {
+	name:  "mapper: the wait that a server asks for is not in the error of its group",
+	file:  "reflector/mapper/mapper.go",
+	text:  "\tif seconds > 0 {\n\t\tstatus.TypeMeta",
+	with:  "\tif seconds < 0 {\n\t\tstatus.TypeMeta",
+	tests: []string{"./reflector/mapper"},
+}, {
 	name:  "mapper: a group that does not answer is missing",
 	file:  "reflector/mapper/answers.go",
 	text:  "if concerns(group) {",

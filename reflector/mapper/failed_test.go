@@ -66,18 +66,21 @@ func aggregate(t *testing.T, oneAnswer bool) *aggregator {
 	return a
 }
 
+// places are where a mapper keeps what discovery said.
+var places = map[string]func(*testing.T, *rest.Config) *Mapper{
+	"memory": func(t *testing.T, config *rest.Config) *Mapper {
+		m, err := InMemory(config)
+		require.NoError(t, err)
+		return m
+	},
+	"disk": func(t *testing.T, config *rest.Config) *Mapper {
+		return onDisk(t, config, WithDirectory(t.TempDir()))
+	},
+}
+
 // everyMapper calls do with each kind of mapper of each kind of aggregator.
 func everyMapper(t *testing.T, do func(t *testing.T, a *aggregator, m *Mapper)) {
-	for name, open := range map[string]func(*testing.T, *rest.Config) *Mapper{
-		"memory": func(t *testing.T, config *rest.Config) *Mapper {
-			m, err := InMemory(config)
-			require.NoError(t, err)
-			return m
-		},
-		"disk": func(t *testing.T, config *rest.Config) *Mapper {
-			return onDisk(t, config, WithDirectory(t.TempDir()))
-		},
-	} {
+	for name, open := range places {
 		for answers, one := range map[string]bool{"group by group": false, "one answer": true} {
 			t.Run(name+", "+answers, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -236,16 +239,7 @@ func TestOverloadedServerMakesNoCallerSleep(t *testing.T) {
 		"status": `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429}`,
 		"text":   "Too many requests, please try again later.\n", // of priority and fairness
 	} {
-		for place, open := range map[string]func(*testing.T, *rest.Config) *Mapper{
-			"memory": func(t *testing.T, config *rest.Config) *Mapper {
-				m, err := InMemory(config)
-				require.NoError(t, err)
-				return m
-			},
-			"disk": func(t *testing.T, config *rest.Config) *Mapper {
-				return onDisk(t, config, WithDirectory(t.TempDir()))
-			},
-		} {
+		for place, open := range places {
 			t.Run(name+", "+place, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					requests := 0
@@ -267,6 +261,34 @@ func TestOverloadedServerMakesNoCallerSleep(t *testing.T) {
 					assert.Zero(t, time.Since(began))
 					assert.Equal(t, 2, requests, "it is asked again once, and then seldom")
 				})
+			})
+		}
+	}
+}
+
+// The group's server is overloaded, or shuts down, and the answer of a proxy or of priority and fairness is no Status.
+func TestErrorOfAGroupHasTheWaitOfItsServer(t *testing.T) {
+	for _, body := range []string{unavailable, "Too many requests, please try again later.\n"} {
+		for place, open := range places {
+			synctest.Test(t, func(t *testing.T) {
+				a := aggregate(t, false)
+				a.config.Wrap(func(to http.RoundTripper) http.RoundTripper {
+					return roundTrip(func(r *http.Request) (*http.Response, error) {
+						if r.URL.Path != "/apis/example.com/v1" {
+							return to.RoundTrip(r)
+						}
+						answer := reply(r, http.StatusServiceUnavailable, "text/plain", body)
+						answer.Header.Set("Retry-After", "30")
+						return answer, nil
+					})
+				})
+				m, began := open(t, a.config), time.Now()
+				_, err := m.RESTMapping(telescopeKind, "v1")
+				var failed *GroupError
+				require.ErrorAs(t, err, &failed, place)
+				seconds, _ := apierrors.SuggestsClientDelay(err)
+				assert.Equal(t, 30, seconds, "%s: %v", place, err)
+				assert.Zero(t, time.Since(began), place)
 			})
 		}
 	}

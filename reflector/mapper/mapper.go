@@ -197,7 +197,8 @@ type refusal struct {
 
 // note keeps why the server refused a request. client-go's discovery client drops the message, which
 // says what the server forbids, or why it cannot answer. For a Retry-After it would sleep, whatever the
-// context of the caller, and then forget the answer. So the response has none, and the Status has it.
+// context of the caller, and then forget the answer. So the response has none, and the Status has it, also the one
+// in the body, which becomes the error of a group.
 func (m *Mapper) note(response *http.Response) {
 	seconds, _ := strconv.ParseInt(response.Header.Get("Retry-After"), 10, 32)
 	response.Header.Del("Retry-After")
@@ -216,5 +217,11 @@ func (m *Mapper) note(response *http.Response) {
 		status.Details.RetryAfterSeconds = cmp.Or(status.Details.RetryAfterSeconds, int32(seconds))
 	}
 	status.Message = cut.Text(status.Message, cut.MaxText)
+	if seconds > 0 {
+		status.TypeMeta, status.Status = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, metav1.StatusFailure
+		data, _ = json.Marshal(&status) // a Status has no errors
+		response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+		response.Header.Set("Content-Type", "application/json")
+	}
 	m.refused.Store(&refusal{response.Request.URL.Path, &apierrors.StatusError{ErrStatus: status}})
 }
