@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"sync"
 	"weak"
 
@@ -45,6 +46,7 @@ type Objects[T Object] struct {
 	limits  options
 	clients func(namespace string) Client[T]
 	meta    func(store.Key) (store.Version, bool) // reads the cache of the metadata
+	rejects func(store.Key) bool                  // whether that cache may have rejected the object
 	state   func() state                          // of the cache of the metadata
 	stop    func()                                // ends the follower of the metadata
 	running sync.WaitGroup
@@ -94,9 +96,29 @@ func New[T Object, C Client[T], M Object](clients func(namespace string) C, meta
 		}
 		return version, false
 	}
+	o.rejects = func(key store.Key) bool {
+		rejected := metadata.Rejected
+		for _, p := range metadata.Partitions() {
+			if p.Scope().Contains(key) {
+				rejected = p.Rejected
+			}
+		}
+		return slices.ContainsFunc(rejected(), func(r store.Key) bool { return r == key || r == store.Key{} })
+	}
 	o.state = func() state { return weak.Make(metadata.Snapshot()) }
 	o.stop = metadata.Follow(&follower[T, M]{o, metadata})
 	return o, nil
+}
+
+// lookup returns the metadata of an object, if the cache has them. Otherwise, rejected reports whether the object
+// may exist, because that cache rejected its metadata: each read asks the server then.
+func (o *Objects[T]) lookup(key store.Key) (meta store.Version, known, rejected bool) {
+	if meta, known = o.meta(key); known {
+		return meta, true, false
+	}
+	rejected = o.rejects(key)
+	meta, known = o.meta(key) // after rejects: a key leaves the rejected ones when its metadata are shown
+	return meta, known, rejected && !known
 }
 
 // demand is what an object must satisfy to be current.
@@ -119,13 +141,13 @@ func (o *Objects[T]) demand(key store.Key) (demand, error) {
 	}
 	o.agreed.mu.Lock()
 	defer o.agreed.mu.Unlock()
-	meta, known := o.meta(key)
+	meta, known, rejected := o.lookup(key)
 	d := demand{meta: meta, floor: o.agreed.Shown(key).ResourceVersion}
 	for _, err := range o.agreed.refused {
 		return demand{}, err // of any watch
 	}
 	switch {
-	case known, d.floor != "":
+	case known, rejected, d.floor != "":
 		return d, nil
 	case o.agreed.Metadata().Synced():
 		return demand{}, &NotFoundError{Key: key}
@@ -162,7 +184,7 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 		case apierrors.IsNotFound(err):
 			// A request that began before this call may have been answered between the deletion of
 			// one object and the creation of the next.
-			if _, known := o.meta(key); known && !own && attempt == 0 {
+			if _, known, rejected := o.lookup(key); (known || rejected) && !own && attempt == 0 {
 				continue
 			}
 			return none, &NotFoundError{Key: key, Err: err}
@@ -212,11 +234,13 @@ func (o *Objects[T]) failed(ctx context.Context, key store.Key, err error) error
 // peekLocked returns a kept object that is not older than its metadata.
 func (o *Objects[T]) peekLocked(key store.Key) (object T, ok bool) {
 	object, ok = o.recent.get(key)
-	if !ok || o.current(key, object) != nil {
-		var none T
-		return none, false
+	if ok && o.current(key, object) == nil {
+		if _, _, rejected := o.lookup(key); !rejected { // no change of the metadata would drop it
+			return object, true
+		}
 	}
-	return object, true
+	var none T
+	return none, false
 }
 
 // current returns why an object is not current, or nil.

@@ -160,6 +160,43 @@ func TestDeletionIsSeenWhileAnotherObjectIsRejected(t *testing.T) {
 	assert.Zero(t, o.Stats().Kept)
 }
 
+// A rejected object exists. No change of the metadata says how old an answer is, so none is kept.
+func TestObjectWhoseMetadataAreRejectedIsRequested(t *testing.T) {
+	bad := func(version string) *object { return storetest.New("ns", "bad", "u", version) }
+	key, other := store.Key{Namespace: "ns", Name: "bad"}, store.Key{Namespace: "ns", Name: "other"}
+	for _, scoped := range []bool{false, true} {
+		metas := store.New(store.ObjectKey[*object])
+		failing(t, metas)
+		var into store.Store[*object] = metas
+		if scoped {
+			into = partition(t, metas, "ns")
+		}
+		require.Error(t, into.Replace([]*object{bad("5")}, "5"))
+		b := &backend{answers: func(_ context.Context, _ string, nth int) (*object, error) { return bad(strconv.Itoa(nth)), nil }}
+		o, err := New(Cluster(b), &metas.View)
+		require.NoError(t, err)
+		defer o.Close()
+		for _, version := range []string{"1", "2"} {
+			got, err := o.Get(t.Context(), key)
+			require.NoError(t, err)
+			assert.Equal(t, version, got.ResourceVersion)
+		}
+		_, err = o.Get(t.Context(), other)
+		assert.True(t, apierrors.IsNotFound(err))
+		assert.Equal(t, 2, b.asked())
+
+		require.NoError(t, into.Delete(bad("9")))
+		_, err = o.Get(t.Context(), key)
+		assert.True(t, apierrors.IsNotFound(err), "%v", err)
+		assert.Equal(t, 2, b.asked())
+
+		require.Error(t, into.Add(storetest.New("ns", "", "v", "10")))
+		_, err = o.Get(t.Context(), other)
+		require.NoError(t, err)
+		assert.Equal(t, 3, b.asked(), "it may be the one without a name")
+	}
+}
+
 // A deletion by key has no version. It does not say what the metadata has caught up with.
 func TestDeletionWithoutAVersionEndsNoFloor(t *testing.T) {
 	metas, owned := caches(t)

@@ -266,6 +266,18 @@ var mutants = []mutant{{
 	with:  "ctx = context.WithValue(ctx, heldKey{}, h); _ = term.Begin",
 	tests: []string{"./controller/shard"},
 }, {
+	name:  "ondemand: an object whose metadata are rejected does not exist",
+	file:  "informer/ondemand/objects.go",
+	text:  "case known, rejected, d.floor != \"\":",
+	with:  "case known, rejected && false, d.floor != \"\":",
+	tests: []string{"./informer/ondemand"},
+}, {
+	name:  "ondemand: an answer is kept that no change of the metadata drops",
+	file:  "informer/ondemand/objects.go",
+	text:  "if _, _, rejected := o.lookup(key); !rejected {",
+	with:  "{",
+	tests: []string{"./informer/ondemand"},
+}, {
 	name:  "informer: Run begins beside Restore",
 	file:  "informer/run.go",
 	text:  "\tdefer end()\n\treturn i.cache.Replace(",
