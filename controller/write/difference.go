@@ -49,7 +49,8 @@ func differenceOf[T metav1.Object](held, want T) (d difference, err error) {
 
 // ofOneState takes the UID and the resource version out of the difference. Held's are the precondition of
 // a patch, and the wanted object may have none, or those of another state. Its operations would come after
-// the precondition, and so replace it.
+// the precondition, and so replace it. Labels and annotations are maps in free-form data, too, so they do
+// not go as a whole: see changes.
 func (d *difference) ofOneState() {
 	held, ok := d.before["metadata"].(map[string]any)
 	if !ok {
@@ -68,6 +69,11 @@ func (d *difference) ofOneState() {
 			want[name] = value
 		} else {
 			delete(want, name)
+		}
+	}
+	for _, name := range [...]string{"labels", "annotations"} {
+		if _, wasObject := held[name].(map[string]any); wasObject && want[name] == nil {
+			want[name] = map[string]any{}
 		}
 	}
 }
@@ -135,9 +141,10 @@ func (s shape) changes(before, after map[string]any) iter.Seq[*member] {
 			m.field, _ = s.member(name)
 			m.old, m.had = before[name]
 			m.value, m.has = after[name]
-			if _, wasObject := m.old.(map[string]any); wasObject && !m.has && m.field.value {
-				// The tag omitzero leaves out a struct whose last member is removed. The members that
-				// the struct does not show must stay all the same.
+			if old, wasObject := m.old.(map[string]any); wasObject && !m.has && (m.field.value || len(old) > 0 && m.shape.isMap()) {
+				// The tag omitzero leaves out a struct whose last member is removed, and omitempty a map
+				// without entries. What is not shown of them must stay all the same: members that the
+				// struct does not name, entries that a transform of the informer left out.
 				m.value, m.has = map[string]any{}, true
 			}
 			if (m.had != m.has || !reflect.DeepEqual(m.old, m.value)) && !yield(m) {

@@ -361,6 +361,81 @@ func TestListThatATransformChangedIsRefused(t *testing.T) {
 	})
 }
 
+// write-W2: a transform of an informer may leave out entries of a map. They belong to others, and stay.
+func TestLastEntryThatIsHeldTakesNoOtherOfTheMap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, withList := range []bool{false, true} {
+			for _, nilMap := range []bool{false, true} {
+				server := reflectortest.Start(t)
+				stored := deployment(t, server)
+				mine, both := map[string]string{"mine": "1"}, map[string]string{"mine": "1", "others": "2"}
+				stored.Annotations, stored.Labels, stored.Spec.Template.Spec.NodeSelector = both, both, both
+				stored.Finalizers = []string{"example.com/one"}
+				require.NoError(t, server.Update(stored.DeepCopy()))
+				require.NoError(t, server.Get(stored))
+				kept := map[string]string{}
+				if nilMap {
+					kept = nil
+				}
+
+				held := stored.DeepCopy()
+				held.Annotations, held.Labels, held.Spec.Template.Spec.NodeSelector = mine, mine, mine
+				want := held.DeepCopy()
+				want.Annotations, want.Labels, want.Spec.Template.Spec.NodeSelector = kept, kept, kept
+				if withList {
+					want.Finalizers = nil
+				}
+				all := clientOf[*appsv1.Deployment](t, server, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+				got, err := Patch(t.Context(), all, held, want)
+				require.NoError(t, err)
+				others := map[string]string{"others": "2"}
+				assert.Equal(t, others, got.Annotations)
+				assert.Equal(t, others, got.Labels)
+				assert.Equal(t, others, got.Spec.Template.Spec.NodeSelector)
+
+				free := unstructured.Unstructured{}
+				free.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+				free.SetNamespace("ns")
+				free.SetName("web")
+				require.NoError(t, server.Get(&free))
+				seen := free.DeepCopy()
+				seen.SetAnnotations(nil)
+				seen.SetLabels(map[string]string{"mine": "1"})
+				require.NoError(t, server.Update(func() *unstructured.Unstructured {
+					labelled := free.DeepCopy()
+					labelled.SetLabels(both)
+					return labelled
+				}()))
+				require.NoError(t, server.Get(&free))
+				seen.SetResourceVersion(free.GetResourceVersion())
+				wanted := seen.DeepCopy()
+				wanted.SetLabels(kept)
+				if withList {
+					wanted.SetFinalizers([]string{"example.com/two"})
+				}
+				done, err := Patch(t.Context(), clientOf[*unstructured.Unstructured](t, server, appsv1.SchemeGroupVersion.WithKind("Deployment")), seen, wanted)
+				require.NoError(t, err)
+				assert.Equal(t, others, done.GetLabels())
+				assert.Equal(t, others, done.GetAnnotations())
+			}
+		}
+	})
+}
+
+// An empty map says something where the tag has no omitempty, so a program can still remove it.
+func TestMapThatIsRemovedStaysRemoved(t *testing.T) {
+	type object struct {
+		metav1.ObjectMeta `json:"metadata"`
+		Rules             map[string]string `json:"rules"`
+	}
+	patch, err := mergePatchOf(&object{Rules: map[string]string{"a": "b"}}, &object{})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"rules": map[string]any{"a": nil}}, patch)
+	patch, err = mergePatchOf(&object{Rules: map[string]string{}}, &object{})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"rules": nil}, patch)
+}
+
 // write-W2 holds for lists, too: the server could not apply the change at all.
 func TestListThatAnotherClientChangedIsAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

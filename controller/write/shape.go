@@ -44,12 +44,14 @@ func implements(t, i reflect.Type) bool { return t.Implements(i) || reflect.Poin
 // isStruct reports whether the shape names the members that it shows.
 func (s shape) isStruct() bool { return s.t != nil && s.t.Kind() == reflect.Struct }
 
+func (s shape) isMap() bool { return s.t != nil && s.t.Kind() == reflect.Map }
+
 // member returns the member with a name, and whether the shape shows it.
 func (s shape) member(name string) (f field, shown bool) {
 	switch {
 	case s.t == nil:
 		return field{}, true
-	case s.t.Kind() == reflect.Map:
+	case s.isMap():
 		return field{shape: shapeOf(s.t.Elem())}, true
 	case s.t.Kind() == reflect.Struct:
 		f, shown = fieldsOfStruct(s.t)[name]

@@ -116,7 +116,7 @@ func TestWantedObjectWithoutMetadataKeepsThePrecondition(t *testing.T) {
 		held := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "uid": "u", "resourceVersion": "5", "labels": map[string]any{"a": "b"}}}}
 		d, err := differenceOf(held, &unstructured.Unstructured{Object: object})
 		require.NoError(t, err)
-		assert.Equal(t, map[string]any{"uid": "u", "resourceVersion": "5"}, d.after["metadata"])
+		assert.Equal(t, map[string]any{"uid": "u", "resourceVersion": "5", "labels": map[string]any{}}, d.after["metadata"])
 	}
 }
 

@@ -1504,8 +1504,14 @@ var mutants = []mutant{{
 }, {
 	name:  "write: an object that omitzero leaves out is removed",
 	file:  "controller/write/difference.go",
-	text:  "wasObject && !m.has && m.field.value {",
-	with:  "wasObject && !m.has && m.field.value && false {",
+	text:  "(m.field.value || len(old) > 0 && m.shape.isMap())",
+	with:  "(len(old) > 0 && m.shape.isMap())",
+	tests: []string{"./controller/write"},
+}, {
+	name:  "write: a map that becomes empty goes as a whole",
+	file:  "controller/write/difference.go",
+	text:  "len(old) > 0 && m.shape.isMap()",
+	with:  "len(old) > 0 && m.shape.isMap() && false",
 	tests: []string{"./controller/write"},
 }, {
 	name:  "write: a null is left to the merge patch",
