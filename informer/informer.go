@@ -66,6 +66,9 @@ func newReflecting[T reflector.Object, L any](i *Informer[T], client reflector.C
 // If fn returns an error, panics or returns nil, the object is rejected: the informer reports it,
 // keeps the earlier object under its key, and fetches the object again after a back-off.
 // [decorate.Transform] documents the other rules of fn.
+//
+// A change of the original is a Modification also where the results are equal, because its version differs. A
+// subscriber that need not know compares them by store.EqualContent.
 func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
 	i := newInformer(store.New(key), opts)
 	i.feed = feed.New(reflector.New(client, decorate.Transform(i.into, store.ObjectKey[T], fn), i.reflectorOptions()...))

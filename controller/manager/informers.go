@@ -94,8 +94,8 @@ type shared struct {
 // For only the metadata of the objects, T is *metav1.PartialObjectMetadata, and the selection has the
 // Kind or the Resource.
 //
-// The informer has the options of [WithInformerOptions]. For one with other options, make it and
-// [Manager.Add] it.
+// The informer has the options of [WithInformerOptions], and its client those of [WithClientOptions]. For one
+// with other options or with a transform, make it and [Manager.Add] it.
 func Informer[T reflector.Object](m *Manager, from Selection) (*informer.Informer[T], error) {
 	objects, err := For[T](m, from)
 	if err != nil {
@@ -110,13 +110,14 @@ func clientOf[T reflector.Object](m *Manager, from Selection) (*client.Resource[
 		return nil, ErrNoConfig
 	}
 	if !from.Resource.Empty() {
-		return client.ForResource[T](m.config, from.Resource, from.Namespace)
+		return client.ForResource[T](m.config, from.Resource, from.Namespace, m.decoding...)
 	}
 	asked, err := m.restMapper()
 	if err != nil {
 		return nil, err
 	}
-	all, err := client.For[T](m.config, client.WithScheme(m.scheme), client.WithKind(from.Kind), client.WithRESTMapper(asked))
+	all, err := client.For[T](m.config, append(slices.Clone(m.decoding),
+		client.WithScheme(m.scheme), client.WithKind(from.Kind), client.WithRESTMapper(asked))...)
 	if errors.Is(err, client.ErrNoKind) {
 		err = fmt.Errorf("set Selection.Kind with its version, or pass the scheme of the type to manager.WithScheme: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/klogging"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,6 +43,7 @@ type options struct {
 	klog    bool
 	routes  []route
 
+	decoding    []client.ResourceOption
 	informing   []func(name string) []informer.Option
 	reconciling []reconcile.Option
 }
@@ -98,6 +100,12 @@ func WithInformerOptions(opts func(name string) []informer.Option) Option {
 			o.informing = append(o.informing, opts)
 		}
 	})
+}
+
+// WithClientOptions adds options to each client that [For] makes, whose informer lists and watches through it,
+// such as [client.WithoutManagedFields].
+func WithClientOptions(opts ...client.ResourceOption) Option {
+	return optionFunc(func(o *options) { o.decoding = append(o.decoding, opts...) })
 }
 
 // WithReconcilerOptions adds options to each reconciler that [Reconcile] makes. The options of a

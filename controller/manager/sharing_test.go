@@ -102,6 +102,31 @@ func TestInformersThatCannotBe(t *testing.T) {
 	assert.Error(t, err)
 }
 
+func TestOptionsOfTheManagersClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		managed := configMap("one", "a")
+		managed.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
+		require.NoError(t, server.Create(managed))
+		m := New(server.Config(), WithClientOptions(client.WithoutManagedFields()))
+		all, err := For[*corev1.ConfigMap](m, Selection{})
+		require.NoError(t, err)
+		byResource, err := For[*corev1.ConfigMap](m, Selection{Resource: corev1.SchemeGroupVersion.WithResource("configmaps")})
+		require.NoError(t, err)
+		stop := start(t, m)
+		require.NoError(t, m.WaitForSync(t.Context()))
+		for _, objects := range []*Objects[*corev1.ConfigMap]{all, byResource} {
+			held, ok := objects.Cache().Get(store.Key{Namespace: "one", Name: "a"})
+			require.True(t, ok)
+			assert.Empty(t, held.ManagedFields)
+			read, err := objects.Client.In("one").Get(t.Context(), "a", metav1.GetOptions{})
+			require.NoError(t, err)
+			assert.Empty(t, read.ManagedFields)
+		}
+		require.NoError(t, stop())
+	})
+}
+
 func TestObjectsReadsTheCacheAndWritesInTheNamespaceOfTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
