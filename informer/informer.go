@@ -241,8 +241,8 @@ type Backing[T any] interface {
 // NewStored returns an informer that fills your store and shows its contents. If the store
 // holds the objects of an earlier process, they can be read before Run is called, and subscribers get
 // them first. The informer's Run calls the Run of the store, and ends
-// it after the reflector has ended. The informer uses the KeyFunc of the store. A store serves one
-// informer at a time. A nil store is an error of Run.
+// it after the reflector has ended. The informer uses the KeyFunc of the store; Gone and Covers are right only for
+// the keys of [store.ObjectKey]. A store serves one informer at a time. A nil store is an error of Run.
 func NewStored[T reflector.Object, L any](client reflector.Client[T, L], backing Backing[T], opts ...Option) *Informer[T] {
 	if stream.IsNil(backing) {
 		i := newInformer(store.New(store.ObjectKey[T]), opts)

@@ -221,8 +221,9 @@ func (b *replaceBatch[T]) write(from *Write[T]) error {
 	}
 	w := c.identify(b.in, from)
 	b.supersede(w.key)
-	if w.action == deleteObject {
-		return nil // a watch-list shows that an object that it brought was deleted
+	if w.action == deleteObject { // a watch-list shows that an object that it brought was deleted
+		b.supersede(b.findUID(w.version.UID))
+		return nil
 	}
 	if from.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 && !b.gather(&w) {
 		if b.refused++; b.refused > maxOverBudget {
@@ -291,6 +292,20 @@ func (b *replaceBatch[T]) supersede(key Key) {
 	delete(b.positions, key)
 	b.writes[last] = identified[T]{}
 	b.writes = b.writes[:last]
+}
+
+// findUID returns the key of an object that the list has, or no key. As in txn.findUID, an object may have come under
+// another key than its deletion.
+func (b *replaceBatch[T]) findUID(uid types.UID) Key {
+	for i := range b.writes {
+		switch w := &b.writes[i]; {
+		case uid == "" || w.action == storeObject && w.err == nil && isNamed(w.key, w.object):
+			return Key{}
+		case w.version.UID == uid:
+			return w.key
+		}
+	}
+	return Key{}
 }
 
 // release gives back the index values and the budget of a write.

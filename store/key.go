@@ -133,7 +133,8 @@ func knownVersion[T any](object T) (version Version) {
 
 // findUID returns the key and the entry of an object whose deletion came without its last state, so that the
 // KeyFunc could not say the key. The key of the write is then the namespace and the name, which a KeyFunc need
-// not return; the UID is the same under each key. It returns the key of the write if it finds none.
+// not return; the UID is the same under each key. It returns the key of the write if it finds none, as for each
+// object that was never stored: so it does not walk through a cache whose KeyFunc returns namespace and name.
 func (tx *txn[T]) findUID(w *identified[T]) (Key, *entry[T]) {
 	if w.version.UID == "" {
 		return w.key, nil
@@ -148,9 +149,22 @@ func (tx *txn[T]) findUID(w *identified[T]) (Key, *entry[T]) {
 		scope = &tx.in.scope
 	}
 	for e := range tx.cache.within(scope) {
+		if isNamed(e.key(), e.object) {
+			break
+		}
 		if e.known().UID == w.version.UID {
 			return e.key(), e
 		}
 	}
 	return w.key, nil
+}
+
+// isNamed reports whether a KeyFunc returned the namespace and the name of an object, as one that does so for one
+// object does for each. It may report false for a type that does not show these.
+func isNamed[T any](key Key, object T) bool {
+	o, ok := any(object).(interface {
+		GetNamespace() string
+		GetName() string
+	})
+	return ok && key.Namespace == o.GetNamespace() && key.Name == o.GetName()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 var errUndecodable = errors.New("undecodable")
@@ -420,8 +421,38 @@ func TestUndecodedObjectIsFoundByItsUID(t *testing.T) {
 			require.NoError(t, apply(to, adding(pod("n", "a", "u", "6")), undecoded(Deletion, "7"), undecoded(Deletion, "8")))
 			assert.Equal(t, 1, c.Len(), "also if it came in the same commit")
 			assert.Equal(t, "8", to.ResourceVersion())
+
+			list = to.(BatchStore[*corev1.Pod]).BeginBatch(to, true)
+			for _, w := range []Write[*corev1.Pod]{
+				adding(pod("n", "a", "u", "9")), bad, undecoded(Deletion, "10"),
+				{Type: Addition, Key: Key{Namespace: "n", Name: "c"}, Version: Version{"u3", "3"}, Err: bad.Err}, deleting(pod("n", "c", "u3", "10")),
+			} {
+				require.NoError(t, list.Write(w))
+			}
+			require.NoError(t, list.Commit("11"), "what a watch-list deletes is not rejected")
+			assert.Zero(t, c.Len())
 		})
 	}
+}
+
+// counted counts how often its UID is read.
+type counted struct {
+	*corev1.Pod
+	reads *int
+}
+
+func (c counted) GetUID() types.UID { *c.reads++; return c.UID }
+
+func TestDeletionOfAnUnknownObjectDoesNotWalkThroughTheCache(t *testing.T) {
+	reads := 0
+	c := New(ObjectKey[counted])
+	for i := range 1000 {
+		require.NoError(t, c.Add(counted{pod("n", fmt.Sprint("a", i), fmt.Sprint("u", i), "1"), &reads}))
+	}
+	reads = 0
+	gone := writes[counted]{all: []Write[counted]{{Type: Deletion, Key: Key{Namespace: "n", Name: "b"}, Version: Version{"u", "3"}}}}
+	require.NoError(t, gone.to(c))
+	assert.Less(t, reads, 10)
 }
 
 func TestKeyFuncWithoutAKeyIsARejection(t *testing.T) {

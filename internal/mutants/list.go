@@ -830,6 +830,18 @@ var mutants = []mutant{{
 	with:  "Err: err})",
 	tests: []string{"./store"},
 }, {
+	name:  "store: a watch-list keeps an object that was deleted under another key",
+	file:  "store/batch.go",
+	text:  "b.supersede(b.findUID(w.version.UID))",
+	with:  "",
+	tests: []string{"./store"},
+}, {
+	name:  "store: the deletion of an unknown object walks through the cache",
+	file:  "store/key.go",
+	text:  "if isNamed(e.key(), e.object) {",
+	with:  "if false {",
+	tests: []string{"./store"},
+}, {
 	name:  "store: a list keeps the objects on which an index function panics",
 	file:  "store/batch.go",
 	text:  "w.object, w.err = none, err",
