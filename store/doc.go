@@ -75,7 +75,8 @@
 //     UID, resource version and content ([EqualContent]) keeps its pointer and causes no change, in
 //     a list as in a watch. With another content it is a Modification, also under the same version:
 //     the server shows objects differently after a definition got a default, or another conversion.
-//     Objects without a UID or a version are compared by content alone. A list that comes object by
+//     Objects without a UID or a version are compared by content alone; the results of an informer's
+//     transform have those of the object that they were made of. A list that comes object by
 //     object in a [Batch] counts as a Replace, with the last write of each key.
 //   - store-S10: A write to a partition changes nothing outside of its scope. The deletions of a
 //     dropped scope say OutOfScope.

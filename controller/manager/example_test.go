@@ -13,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/write"
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/scoped"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -166,6 +167,75 @@ func ExampleFor_unstructured() {
 	fmt.Println(m.Run(ctx))
 	// Output:
 	// shop/round has map[maker:acme size:7]
+	// <nil>
+}
+
+// addresses is what a cache keeps of a Node.
+type addresses struct {
+	Node string
+	All  []string
+}
+
+func (a *addresses) GetNamespace() string { return "" }
+func (a *addresses) GetName() string      { return a.Node }
+
+func addressesOf(node *corev1.Node) (*addresses, error) {
+	a := &addresses{Node: node.Name}
+	for _, address := range node.Status.Addresses {
+		a.All = append(a.All, address.Address)
+	}
+	return a, nil
+}
+
+// A cache with few fields, in a type of the program's own. The heartbeats of Nodes are Modifications of equal
+// objects, so a predicate drops them.
+func ExampleManager_Add() {
+	server, err := reflectortest.NewServer() // in place of a cluster
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.0.2.1"}}
+	if err := server.Create(node); err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	config := server.Config()
+
+	m := manager.New(config)
+	resource, err := client.For[*corev1.Node](config, client.WithoutManagedFields())
+	if err != nil {
+		panic(err)
+	}
+	nodes := informer.NewTransformed(resource, addressesOf, store.ObjectKey[*addresses], informer.WithName("nodes"))
+	m.Add(nodes)
+	changed := func(event eventqueue.Event[*addresses]) bool {
+		return event.Type != eventqueue.Modification || !store.EqualContent(event.Prior, event.Object)
+	}
+
+	publish := func(_ context.Context, key store.Key, of *addresses) (reconcile.Result, error) {
+		if of == nil {
+			stop()
+			return reconcile.Result{}, nil
+		}
+		fmt.Println(key, "has", of.All)
+		go func() { // the kubelet
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.Now()}}
+			if err := server.Update(node); err != nil {
+				panic(err)
+			}
+			if err := server.Delete(node); err != nil {
+				panic(err)
+			}
+		}()
+		return reconcile.Result{}, nil
+	}
+	manager.Reconcile(m, "publisher", nodes, publish, reconcile.Where(changed))
+	fmt.Println(m.Run(ctx))
+	// Output:
+	// one has [192.0.2.1]
 	// <nil>
 }
 
