@@ -60,7 +60,8 @@ func (i *Informer[T]) rejects(key store.Key) bool {
 //
 // deleted are the UIDs of the objects that events of this informer showed as deleted; an empty one
 // stands for an unknown UID. Another object under the key does not count: Gone then returns true,
-// because the object that was there before is gone.
+// because the object that was there before is gone. It needs the UID of the cached object for that: if the type
+// of a transform has none, Gone returns false as long as any object has the key.
 //
 // Where the cache is proof, Gone sends no request: see [Informer.Covers]. Otherwise it sends one GET: see
 // [reflector.KubernetesResourceReflector.Lookup]. An error means that Gone does not know, for example

@@ -23,7 +23,7 @@ type MutationError struct {
 	// cache meanwhile did. If there is none, the change came from code that read the cache, or from
 	// one of Earlier.
 	Suspects []string
-	// Earlier are other subscribers that used the object before, and may have kept it.
+	// Earlier are the last other subscribers that used the object before, and may have kept it.
 	Earlier []string
 }
 

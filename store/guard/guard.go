@@ -38,10 +38,22 @@ type state[T any] struct {
 	encoded []byte // nil if the object has no JSON form
 	cached  bool
 	// hands counts the current uses by each subscriber. since has the subscribers that used the
-	// object since the last comparison without a difference. earlier has the subscribers before
-	// that.
-	hands          map[string]int
-	since, earlier map[string]bool
+	// object since the last comparison without a difference. earlier has the last subscribers before
+	// that, the latest one last.
+	hands   map[string]int
+	since   map[string]bool
+	earlier []string
+}
+
+// maxEarlier bounds state.earlier: a program that subscribes for each of its clients uses an object under ever new
+// names.
+const maxEarlier = 16
+
+// before records that a subscriber used the object before the last comparison.
+func (s *state[T]) before(subscriber string) {
+	delete(s.since, subscriber)
+	s.earlier = append(slices.DeleteFunc(s.earlier, func(other string) bool { return other == subscriber }), subscriber)
+	s.earlier = s.earlier[max(len(s.earlier)-maxEarlier, 0):]
 }
 
 // Watch guards the objects that a cache holds now and later. Errors contain the name. Guard a cache
@@ -113,8 +125,7 @@ func (g *Guard[T]) back(subscriber string, given []*state[T]) {
 		errs = append(errs, g.verifyLocked(s))
 		if s.hands[subscriber]--; s.hands[subscriber] == 0 {
 			delete(s.hands, subscriber)
-			delete(s.since, subscriber)
-			s.earlier[subscriber] = true
+			s.before(subscriber)
 		}
 		g.forgetLocked(s)
 	}
@@ -153,7 +164,7 @@ func (g *Guard[T]) heldLocked(key store.Key) *state[T] {
 
 // addLocked adds a state to watch.
 func (g *Guard[T]) addLocked(key store.Key, object T, errs *[]error) *state[T] {
-	s := &state[T]{key: key, object: object, hands: map[string]int{}, since: map[string]bool{}, earlier: map[string]bool{}}
+	s := &state[T]{key: key, object: object, hands: map[string]int{}, since: map[string]bool{}}
 	var err error
 	if s.encoded, err = encode(object); err != nil && !g.told {
 		g.told = true
@@ -185,8 +196,7 @@ func (g *Guard[T]) verifyLocked(s *state[T]) error {
 	if err == nil && bytes.Equal(s.encoded, is) {
 		for name := range s.since {
 			if s.hands[name] == 0 {
-				delete(s.since, name)
-				s.earlier[name] = true
+				s.before(name)
 			}
 		}
 		return nil
@@ -206,9 +216,9 @@ func (g *Guard[T]) verifyLocked(s *state[T]) error {
 // and before. It is not inlined: see sortKeys.
 //
 //go:noinline
-func suspicion(since, earlier map[string]bool) *MutationError {
+func suspicion(since map[string]bool, earlier []string) *MutationError {
 	e := &MutationError{Suspects: slices.Sorted(maps.Keys(since))}
-	for name := range earlier {
+	for _, name := range earlier {
 		if !since[name] {
 			e.Earlier = append(e.Earlier, name)
 		}

@@ -111,6 +111,22 @@ func TestLaterCommitFindsTheChange(t *testing.T) {
 	}
 }
 
+// A program may subscribe for each of its clients.
+func TestOnlyTheLastEarlierSubscribersAreKept(t *testing.T) {
+	cache, g, told := watching(t)
+	one := held(t, cache)
+	for n := range 1000 {
+		g.Given(fmt.Sprint(n), key, one)()
+	}
+	g.Given("999", key, one)()
+	one.Spec.NodeName = "a"
+	require.NoError(t, cache.Update(pod("2")))
+	earlier := mutation(t, told()...).Earlier
+	assert.Len(t, earlier, maxEarlier)
+	assert.Contains(t, earlier, "999")
+	assert.Contains(t, earlier, "984")
+}
+
 func TestSubscriberIsNamed(t *testing.T) {
 	cache, g, told := watching(t)
 	one := held(t, cache)
