@@ -1244,6 +1244,12 @@ var mutants = []mutant{{
 	with:  "",
 	tests: []string{"./reflector/record"},
 }, {
+	name:  "record: a server answers nothing that is older",
+	file:  "reflector/record/recorder.go",
+	text:  "\tasked.Header.Del(\"If-Modified-Since\")\n",
+	with:  "",
+	tests: []string{"./reflector/record"},
+}, {
 	name:  "mapper: a caller sleeps for the Retry-After of discovery",
 	file:  "reflector/mapper/mapper.go",
 	text:  "\tresponse.Header.Del(\"Retry-After\")\n",

@@ -618,6 +618,23 @@ func TestFailuresAreRecordedWithoutBytesOfAnswers(t *testing.T) {
 	assert.Contains(t, text.String(), "missing colon")
 }
 
+// kube-apiserver knows only the first of them, and an extension server may know the other.
+func TestRecorderAsksForWholeAnswers(t *testing.T) {
+	recorder := record.NewRecorder(io.Discard)
+	asked, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/apis", nil)
+	require.NoError(t, err)
+	asked.Header.Set("If-None-Match", `"x"`)
+	asked.Header.Set("If-Modified-Since", "Mon, 02 Jan 2006 15:04:05 GMT")
+	_, err = recorder.Wrap(roundTrip(func(r *http.Request) (*http.Response, error) {
+		assert.Empty(t, r.Header.Get("If-None-Match"))
+		assert.Empty(t, r.Header.Get("If-Modified-Since"))
+		return nil, errDisk
+	})).RoundTrip(asked)
+	require.ErrorIs(t, err, errDisk, "the request was sent")
+	require.NoError(t, recorder.Close())
+	assert.Len(t, asked.Header, 2, "the caller's request stays")
+}
+
 // A server says only that nothing has changed to a mapper whose cache of HTTP is on disk.
 func TestDiscoveryThatIsOnDiskIsRecordedAsAWhole(t *testing.T) {
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
