@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/kubereflector/kubereflector/internal/listwatch"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
@@ -36,8 +37,11 @@ import (
 // the store rejects.
 //
 // Its write methods are for one goroutine at a time, such as that of a reflector. ResourceVersion may
-// be called from any goroutine.
+// be called from any goroutine. A nil store is an error of the reflector's Run.
 func IntoStore[T reflector.Object](to cache.Store) store.Store[T] {
+	if stream.IsNil(to) {
+		return nil
+	}
 	return &intoStore[T]{to: to, known: map[store.Key]types.UID{}, rejected: map[store.Key]bool{}}
 }
 
@@ -273,7 +277,7 @@ func lastKnown(kind reflect.Type, key store.Key, uid types.UID) any {
 // embedsPointer reports whether a struct may have its metadata behind a pointer, which is nil in a new one.
 func embedsPointer(s reflect.Type) bool {
 	for i := range s.NumField() {
-		if f := s.Field(i); f.Anonymous && f.Type.Kind() != reflect.Struct {
+		if f := s.Field(i); f.Anonymous && (f.Type.Kind() != reflect.Struct || embedsPointer(f.Type)) {
 			return true
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubereflector/kubereflector/reflector"
@@ -201,7 +202,17 @@ func TestLastKnownStateHasTheTypeOfTheObjects(t *testing.T) {
 	}
 	assert.Equal(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u"}}, lastKnown(reflect.TypeFor[*corev1.ConfigMap](), key, "u"))
 	type around struct{ *corev1.ConfigMap }
-	assert.IsType(t, &metav1.PartialObjectMetadata{}, lastKnown(reflect.TypeFor[*around](), key, "u"))
+	type deep struct{ around }
+	for _, kind := range []reflect.Type{reflect.TypeFor[*around](), reflect.TypeFor[*deep]()} {
+		assert.IsType(t, &metav1.PartialObjectMetadata{}, lastKnown(kind, key, "u"))
+	}
+}
+
+func TestIntoNoStoreIsAnErrorOfRun(t *testing.T) {
+	client := fake.NewClientset().CoreV1().ConfigMaps("")
+	for _, to := range []cache.Store{nil, (*metricsStore)(nil)} {
+		assert.ErrorIs(t, reflector.New(client, IntoStore[*corev1.ConfigMap](to)).Run(t.Context()), reflector.ErrNoStore)
+	}
 }
 
 // TestReflectorOfAListerWatcherFillsAStoreOfClientGo serves programs that call cache.NewReflectorWithOptions.
