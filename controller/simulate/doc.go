@@ -30,7 +30,8 @@
 // # Clauses
 //
 // A line has one clause or several, separated by ";". W is a write as findings and traces show it,
-// for example "update sites/status default/a#2": the second such write of the run.
+// for example "update sites/status default/a#2": the second such write of the run. A call of a system outside of
+// the cluster is a write, too, if its fake uses [Call].
 //
 //	crash before W, crash after W     the process ends there; the next one starts with an empty cache
 //	stop after W                      Operator's context ends there; after 30 seconds the process is killed
@@ -80,6 +81,7 @@
 //   - Quotas and validation do not take place, webhooks only with reflectortest.WithAdmission, and
 //     defaults of built-in kinds only with reflectortest.WithDefaults. Subresources other than the
 //     status do not exist; an operator that needs one is a finding.
+//   - Calls of systems outside of the cluster whose fake does not use [Call].
 //   - Reads that fail: an exploration disturbs writes and watches. See the clause "fail get".
 //   - What an operator does by the clock after it has been quiet for Quiet, without a step of [Wait].
 //   - A schedule decides the order of messages, not of goroutines: it finds no data race by itself. Run it
@@ -89,7 +91,7 @@
 // # Code
 //
 // Read simulate.go first, then world.go, which is how a run goes, and deliver.go, which is what the clauses
-// do. processes.go starts and ends the operator, leases.go follows who leads, transport.go is where messages
+// do. outside.go disturbs calls of other systems, processes.go starts and ends the operator, leases.go follows who leads, transport.go is where messages
 // wait, oracle.go and state.go decide what is a finding, and schedule.go has the text of the clauses.
 // players.go, pods.go and sets.go play other controllers.
 package simulate

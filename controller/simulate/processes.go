@@ -50,9 +50,10 @@ const grace = 30 * time.Second
 
 // start starts a process of the operator.
 func (w *world) start(ctx context.Context) {
-	running, stop := context.WithCancel(ctx)
 	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
-	p := &process{world: w, number: w.started, alive: alive, kill: func() { kill(); stop() }, stop: stop, done: make(chan error, 1), known: map[target]version{}, cached: map[target]version{}}
+	p := &process{world: w, number: w.started, alive: alive, done: make(chan error, 1), known: map[target]version{}, cached: map[target]version{}}
+	running, stop := context.WithCancel(context.WithValue(ctx, processKey{}, p))
+	p.kill, p.stop = func() { kill(); stop() }, stop
 	w.started++
 	if w.restart != nil {
 		p.behind.Store(*w.restart)

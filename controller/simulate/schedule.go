@@ -198,6 +198,13 @@ func (s *Scenario) disturbances(undisturbed *result) []schedule {
 		add(clause{verb: together, n: n})
 	}
 	for _, at := range undisturbed.writes {
+		if strings.HasPrefix(at, call+" ") {
+			for _, c := range callClauses {
+				c.at = at
+				add(c)
+			}
+			continue
+		}
 		for _, verb := range []string{crashBefore, crashAfter, stopAfter, lose, stepBefore, stepAfter, annotateAfter, restoreBefore} {
 			add(clause{verb: verb, at: at})
 		}

@@ -45,7 +45,7 @@ func (w *world) state() state {
 		s[key] = append(s[key], string(text))
 	}
 	if w.scenario.Outside != nil {
-		w.playing.call("Scenario.Outside", func() { s[outside] = w.scenario.Outside() })
+		s[outside] = w.outside()
 	}
 	for _, all := range s {
 		slices.Sort(all)

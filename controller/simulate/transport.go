@@ -92,7 +92,7 @@ func (t target) isLease() bool {
 
 func isWrite(verb string) bool {
 	switch verb {
-	case "create", "update", "patch", "delete", "deletecollection":
+	case "create", "update", "patch", "delete", "deletecollection", call:
 		return true
 	}
 	return false
@@ -118,12 +118,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if p.alive.Err() != nil {
-		// In production this goroutine would be gone. It must not try again without time passing.
-		select {
-		case <-r.Context().Done():
-		case <-time.After(time.Second):
-		}
-		return nil, errCrashed
+		return nil, p.idle(r.Context())
 	}
 	parsed := reflectortest.ParseRequest(r)
 	r = r.Clone(r.Context())
@@ -216,6 +211,16 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return response, nil
+}
+
+// idle is for a goroutine of a process that has crashed. In production it would be gone. It must not try again
+// without time passing.
+func (p *process) idle(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+	return errCrashed
 }
 
 // lease lets the server answer a request for a lease, unless the process is cut off from its lease.

@@ -19,11 +19,11 @@ var budgets = map[string]exports{
 	"controller":                          {15, 2},
 	"controller/leader":                   {7, 4},
 	"controller/manager":                  {30, 17}, // WithClientOptions: most programs leave out managed fields
-	"controller/reconcile":                {30, 8}, // EnqueueEvent: events of informers that come and go must not end a back-off as Enqueue does; OnUncalled is for refer alone
+	"controller/reconcile":                {30, 8},  // EnqueueEvent: events of informers that come and go must not end a back-off as Enqueue does; OnUncalled is for refer alone
 	"controller/recorder":                 {7, 5},
 	"controller/refer":                    {4, 1},
 	"controller/shard":                    {27, 11},
-	"controller/simulate":                 {16, 0}, // Jobs, Pods, StatefulSets, DaemonSets: operators wait for what their controllers do; Wait: some act by the clock
+	"controller/simulate":                 {17, 0}, // Call: effects outside of the cluster have no request that a run could see; Jobs, Pods, StatefulSets, DaemonSets: operators wait for what their controllers do; Wait: some act by the clock
 	"controller/write":                    {22, 1},
 	"eventqueue":                          {36, 44}, // AddResync needs no bool in Add; Left and IsClosed answer what callers asked Drain and Take with an ended context
 	"eventqueue/eventqueuetest":           {9, 3},

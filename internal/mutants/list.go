@@ -1508,6 +1508,18 @@ var mutants = []mutant{{
 	with:  "case m.gone[i] && added > 0 && false,",
 	tests: []string{"./controller/write"},
 }, {
+	name:  "simulate: no answer of a call outside is lost",
+	file:  "controller/simulate/outside.go",
+	text:  "\tcase v.lose:",
+	with:  "\tcase v.lose && false:",
+	tests: []string{"./controller/simulate"},
+}, {
+	name:  "simulate: calls outside are no places for disturbances",
+	file:  "controller/simulate/schedule.go",
+	text:  "for _, c := range callClauses {",
+	with:  "for _, c := range callClauses[:0] {",
+	tests: []string{"./controller/simulate"},
+}, {
 	name:  "write: the length of a list is not tested",
 	file:  "controller/write/operations.go",
 	text:  "\t\tp.length(at, len(held))",

@@ -38,17 +38,22 @@ func (c *cloud) clear() {
 	c.buckets = map[types.UID]store.Key{}
 }
 
-func (c *cloud) put(app *App) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.buckets[app.UID] = store.Key{Namespace: app.Namespace, Name: app.Name}
+func (c *cloud) put(ctx context.Context, app *App) error {
+	return simulate.Call(ctx, "put", app.Name, func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.buckets[app.UID] = store.Key{Namespace: app.Namespace, Name: app.Name}
+		return nil
+	})
 }
 
-func (c *cloud) drop(_ context.Context, app *App) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.buckets, app.UID)
-	return nil
+func (c *cloud) drop(ctx context.Context, app *App) error {
+	return simulate.Call(ctx, "drop", app.Name, func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.buckets, app.UID)
+		return nil
+	})
 }
 
 func (c *cloud) all() []string {
@@ -115,8 +120,7 @@ func runVolumes(ctx context.Context, config *rest.Config, buckets *cloud) error 
 			if err != nil || claim.Status.Phase != corev1.ClaimBound {
 				return reconcile.Result{}, err
 			}
-			buckets.put(app)
-			return reconcile.Result{}, nil
+			return reconcile.Result{}, buckets.put(ctx, app)
 		},
 		reconcile.Owns(claims.Informer, appKind.GroupKind()),
 		reconcile.Where(reconcile.GenerationChanged[*App]))
