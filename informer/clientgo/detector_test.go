@@ -30,21 +30,6 @@ func TestMutationDetectorOfClientGo(t *testing.T) {
 			mine.Labels = nil
 			require.NoError(t, s.GetIndexer().Delete(mine))
 		}, ""},
-		"by a reader, of an object that a test had written before": {func(t *testing.T, _ *shared, _ func()) {
-			server := reflectortest.Start(t)
-			create(t, server, named("a"))
-			s := NewTyped(configMaps(t, server))
-			mine := named("a")
-			require.NoError(t, s.GetIndexer().Add(mine))
-			mine.Annotations = map[string]string{"mine": "yes"}
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan struct{})
-			go func() { defer close(ended); s.RunWithContext(ctx) }()
-			require.True(t, cache.WaitFor(t.Context(), "", s.HasSyncedChecker()))
-			mutate(s.GetStore().List()[0])
-			cancel()
-			<-ended
-		}, `changed: metadata.labels was absent, is {"changed":"yes"}; no subscriber had it in hand`},
 		"by a handler": {func(t *testing.T, s *shared, _ func()) {
 			_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: mutate})
 			require.NoError(t, err)

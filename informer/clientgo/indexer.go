@@ -34,6 +34,9 @@ type Indexer[T any] struct {
 	// seeding write the caller calls done, until which the informer does not start.
 	admit func() (how admission, done func(), err error)
 
+	// seeded has the keys of seeding writes, if it is not nil. The mutation detector passes over them.
+	seeded *sync.Map
+
 	adding sync.Mutex // held while indexes are added
 
 	// mu protects the field below it. It is never held while a function of an index runs.
@@ -191,6 +194,11 @@ func (x *Indexer[T]) write(how admission, writes ...store.Write[T]) error {
 	}
 	batch := x.cache.BeginBatch(x.cache, false)
 	for _, w := range writes {
+		if how == seeding && x.seeded != nil && w.Type != store.Deletion {
+			if key, err := x.cache.KeyOf(w.Object); err == nil {
+				x.seeded.Store(key, true)
+			}
+		}
 		_ = batch.Write(w) // Commit returns the error
 	}
 	return batch.Commit("")

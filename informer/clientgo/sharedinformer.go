@@ -77,17 +77,18 @@ func newInformer[T reflector.Object, L any](of reflector.Client[T, L], h *hooks[
 	o := newOptions(opts)
 	// The last error handler takes effect.
 	own := append(slices.Clone(o.informer), informer.WithReflector(reflector.WithErrorHandler(h.failed)))
-	var s *SharedIndexInformer[T]
+	var seeded *sync.Map
 	if detectMutations {
-		own = append([]informer.Option{informer.WithMutationGuard(guard.Report(func(err error) { crash(err, s.informer.Synced()) }))}, own...)
+		seeded = new(sync.Map)
+		own = append([]informer.Option{informer.WithMutationGuard(guard.Report(func(err error) { crash(err, seeded) }))}, own...)
 	}
 	h.copies = !o.shallow && client.ListWatch[T, L](of).SharesParts()
 	var objects *store.Cache[T]
-	s = newSharedIndexInformer(informer.NewFed(nil, objectKey[T], func(target feed.Target[T]) feed.Group {
+	s := newSharedIndexInformer(informer.NewFed(nil, objectKey[T], func(target feed.Target[T]) feed.Group {
 		objects = target.Cache
 		return feed.New(reflector.New(of, decorate.Transform(target.Into, objectKey[T], h.transformed), target.Reflector...))
 	}, own...), o)
-	s.hooks, h.name, s.indexer.cache = h, s.informer.Name(), objects
+	s.hooks, h.name, s.indexer.cache, s.indexer.seeded = h, s.informer.Name(), objects, seeded
 	s.isDouble = func() bool {
 		return !stream.CanStream(of) || errors.Is(s.informer.State().WatchListErr, stream.ErrDouble)
 	}
@@ -98,14 +99,15 @@ func newInformer[T reflector.Object, L any](of reflector.Client[T, L], h *hooks[
 var detectMutations, _ = strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR"))
 
 // crash ends the process, as client-go's mutation detector does. The informer would survive a panic of this
-// goroutine, which may be that of a handler. Until the first list, the cache only has what code wrote to it before
-// the start. That code owns these objects: client-go's detector does not get them.
-func crash(err error, synced <-chan struct{}) {
-	if _, ok := err.(*guard.MutationError); !ok {
+// goroutine, which may be that of a handler. Code that writes to the cache before the start owns what it
+// writes: client-go's detector does not get it.
+func crash(err error, seeded *sync.Map) {
+	mutated, ok := err.(*guard.MutationError)
+	if !ok {
 		utilruntime.HandleError(err) // an object has no JSON, which the guard compares
 		return
 	}
-	if !lifecycle.IsClosed(synced) {
+	if _, ok := seeded.Load(mutated.Key); ok {
 		return
 	}
 	go panic(err)
