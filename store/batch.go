@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -220,11 +221,11 @@ func (b *replaceBatch[T]) write(from *Write[T]) error {
 		return b.ended
 	}
 	w := c.identify(b.in, from)
-	b.supersede(w.key)
 	if w.action == deleteObject { // a watch-list shows that an object that it brought was deleted
-		b.supersede(b.findUID(w.version.UID))
+		b.remove(&w, from.FinalStateKnown)
 		return nil
 	}
+	b.supersede(w.key)
 	if from.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 && !b.gather(&w) {
 		if b.refused++; b.refused > maxOverBudget {
 			b.reset()
@@ -294,18 +295,21 @@ func (b *replaceBatch[T]) supersede(key Key) {
 	b.writes = b.writes[:last]
 }
 
-// findUID returns the key of an object that the list has, or no key. As in txn.findUID, an object may have come under
-// another key than its deletion.
-func (b *replaceBatch[T]) findUID(uid types.UID) Key {
-	for i := range b.writes {
-		switch w := &b.writes[i]; {
-		case uid == "" || w.action == storeObject && w.err == nil && isNamed(w.key, w.object):
-			return Key{}
-		case w.version.UID == uid:
-			return w.key
+// remove removes the write of an object that is deleted. As in txn.findUID, the UID decides where the key may be that
+// of another object.
+func (b *replaceBatch[T]) remove(w *identified[T], finalStateKnown bool) {
+	uid := w.version.UID
+	is := func(other identified[T]) bool { return uid != "" && other.version.UID == uid }
+	b.keyless = slices.DeleteFunc(b.keyless, is)
+	byUID := uid != "" && b.cache.otherKeys.Load()
+	if finalStateKnown || !byUID {
+		b.supersede(w.key)
+	}
+	for i := 0; byUID && i >= 0; {
+		if i = slices.IndexFunc(b.writes, is); i >= 0 {
+			b.supersede(b.writes[i].key)
 		}
 	}
-	return Key{}
 }
 
 // release gives back the index values and the budget of a write.

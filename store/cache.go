@@ -17,6 +17,9 @@ type Cache[T any] struct {
 	View[T]
 
 	keyOf KeyFunc[T]
+	// otherKeys is set once keyOf has returned another key than the namespace and the name of an object: the key of
+	// a deletion without the last state then says nothing, and the UID decides.
+	otherKeys atomic.Bool
 
 	// writer serialises commits and protects the fields below it. The writer holds it while
 	// KeyFuncs, index functions and followers run; readers never take it. Lock order: writer, then

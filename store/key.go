@@ -132,16 +132,17 @@ func knownVersion[T any](object T) (version Version) {
 }
 
 // findUID returns the key and the entry of an object whose deletion came without its last state, so that the
-// KeyFunc could not say the key. The key of the write is then the namespace and the name, which a KeyFunc need
-// not return; the UID is the same under each key. It returns the key of the write if it finds none, as for each
-// object that was never stored: so it does not walk through a cache whose KeyFunc returns namespace and name.
-func (tx *txn[T]) findUID(w *identified[T]) (Key, *entry[T]) {
-	if w.version.UID == "" {
-		return w.key, nil
+// KeyFunc could not say the key. The key of the write is then the namespace and the name, and held is the entry under
+// it: where a KeyFunc returns other keys, that may be another object. The UID is the same under each key. found is
+// false if the cache has no such object.
+func (tx *txn[T]) findUID(w *identified[T], held *entry[T]) (key Key, of *entry[T], found bool) {
+	uid := w.version.UID
+	if w.entry != nil || uid == "" || !tx.cache.otherKeys.Load() || held != nil && !held.known().recreated(w.version) {
+		return w.key, held, true
 	}
 	for _, m := range slices.Backward(tx.mutations) {
-		if m.next != nil && m.next.known().UID == w.version.UID {
-			return m.key, m.next
+		if m.next != nil && m.next.known().UID == uid {
+			return m.key, m.next, true
 		}
 	}
 	var scope *Scope
@@ -149,22 +150,19 @@ func (tx *txn[T]) findUID(w *identified[T]) (Key, *entry[T]) {
 		scope = &tx.in.scope
 	}
 	for e := range tx.cache.within(scope) {
-		if isNamed(e.key(), e.object) {
-			break
-		}
-		if e.known().UID == w.version.UID {
-			return e.key(), e
+		if e.known().UID == uid {
+			return e.key(), e, true
 		}
 	}
-	return w.key, nil
+	return w.key, nil, false
 }
 
-// isNamed reports whether a KeyFunc returned the namespace and the name of an object, as one that does so for one
-// object does for each. It may report false for a type that does not show these.
+// isNamed reports whether a key is the namespace and the name of an object. It is false for a type that does not
+// show these.
 func isNamed[T any](key Key, object T) bool {
 	o, ok := any(object).(interface {
 		GetNamespace() string
 		GetName() string
 	})
-	return ok && key.Namespace == o.GetNamespace() && key.Name == o.GetName()
+	return ok && key == Key{Namespace: o.GetNamespace(), Name: o.GetName()}
 }

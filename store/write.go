@@ -284,6 +284,8 @@ func (c *Cache[T]) describe(object T) (key Key, version Version, err error) {
 	}
 	if err != nil {
 		key = Key{}
+	} else if !c.otherKeys.Load() && !isNamed(key, object) {
+		c.otherKeys.Store(true)
 	}
 	return key, VersionOf(object), err
 }
@@ -320,13 +322,11 @@ func (tx *txn[T]) stage(w *identified[T]) error {
 	case w.action == deleteObject:
 		// There is an object to remove if the cache holds one, if an earlier mutation of the commit may have
 		// stored one, or if followers still know one that WriteUnannounced deleted.
-		key := w.key
-		if held == nil && w.entry == nil {
-			key, held = tx.findUID(w)
-		}
-		if held != nil || len(tx.mutations) > 0 || c.absent[key] != nil {
+		key, held, found := tx.findUID(w, held)
+		if held != nil || found && len(tx.mutations) > 0 || c.absent[key] != nil {
 			tx.stageRemoval(mutation[T]{key: key, final: w.entry})
 		}
+		tx.accept(key)
 	case w.action == keepHeld:
 		if held == nil || held.hash == unannouncedHash {
 			return ErrNotHeld

@@ -435,6 +435,62 @@ func TestUndecodedObjectIsFoundByItsUID(t *testing.T) {
 	}
 }
 
+// The key of a deletion that does not decode may be that of another object.
+func TestUndecodedDeletionTakesNoOtherObject(t *testing.T) {
+	byApp := func(p *corev1.Pod) (Key, error) { return Key{Namespace: p.Namespace, Name: p.Labels["app"]}, nil }
+	of := func(name, app, uid string) *corev1.Pod {
+		p := pod("n", name, uid, "1")
+		p.Labels = map[string]string{"app": app}
+		return p
+	}
+	gone := Write[*corev1.Pod]{Type: Deletion, Key: Key{Namespace: "n", Name: "y"}, Version: Version{"u2", "5"}}
+	keys := func(c *Cache[*corev1.Pod]) (names []string) {
+		for key := range c.All() {
+			names = append(names, key.Name)
+		}
+		return names
+	}
+	for name, objects := range map[string][]*corev1.Pod{
+		"under the key of the deletion": {of("x", "y", "u1"), of("y", "z", "u2")},
+		"and one whose key is its name": {of("a", "a", "u0"), of("x", "y", "u1"), of("y", "z", "u2")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := []string{"a", "y"}[2-len(objects)+1:]
+			c := New(byApp)
+			require.NoError(t, c.Replace(objects, "2"))
+			require.NoError(t, apply(c, gone, gone))
+			assert.Equal(t, kept, keys(c))
+			assert.Equal(t, "5", c.ResourceVersion())
+
+			list := c.BeginBatch(c, true)
+			for _, object := range objects {
+				require.NoError(t, list.Write(adding(object)))
+			}
+			require.NoError(t, list.Write(gone))
+			require.NoError(t, list.Commit("6"))
+			assert.Equal(t, kept, keys(c))
+		})
+	}
+	c := New(func(p *corev1.Pod) (Key, error) {
+		return Key{Cluster: "west", Namespace: p.Namespace, Name: p.Name}, nil
+	})
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "a", "u", "1"), pod("n", "y", "u2", "1")}, "2"))
+	require.NoError(t, apply(c, gone))
+	assert.Equal(t, []string{"a"}, keys(c), "the writer does not know the cluster")
+}
+
+func TestDeletionInAWatchListTakesBackARejectionWithoutAKey(t *testing.T) {
+	failing := errors.New("no key")
+	c := New(ObjectKey[*corev1.Pod])
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "a", "u", "1")}, "2"))
+	list := c.BeginBatch(c, true)
+	require.NoError(t, list.Write(Write[*corev1.Pod]{Type: Addition, Version: Version{"u", "3"}, Err: failing}))
+	require.NoError(t, list.Write(deleting(pod("n", "a", "u", "4"))))
+	require.NoError(t, list.Commit("5"))
+	assert.Zero(t, c.Len())
+	assert.Empty(t, c.Rejected())
+}
+
 // counted counts how often its UID is read.
 type counted struct {
 	*corev1.Pod

@@ -832,14 +832,26 @@ var mutants = []mutant{{
 }, {
 	name:  "store: a watch-list keeps an object that was deleted under another key",
 	file:  "store/batch.go",
-	text:  "b.supersede(b.findUID(w.version.UID))",
+	text:  "byUID := uid != \"\" && b.cache.otherKeys.Load()",
+	with:  "byUID := false",
+	tests: []string{"./store"},
+}, {
+	name:  "store: a watch-list's deletion leaves a rejection without a key",
+	file:  "store/batch.go",
+	text:  "\tb.keyless = slices.DeleteFunc(b.keyless, is)\n",
 	with:  "",
+	tests: []string{"./store"},
+}, {
+	name:  "store: a deletion without the last state takes another object",
+	file:  "store/key.go",
+	text:  "held != nil && !held.known().recreated(w.version) {",
+	with:  "held != nil {",
 	tests: []string{"./store"},
 }, {
 	name:  "store: the deletion of an unknown object walks through the cache",
 	file:  "store/key.go",
-	text:  "if isNamed(e.key(), e.object) {",
-	with:  "if false {",
+	text:  "|| !tx.cache.otherKeys.Load() ||",
+	with:  "||",
 	tests: []string{"./store"},
 }, {
 	name:  "store: a list keeps the objects on which an index function panics",
@@ -1372,8 +1384,8 @@ var mutants = []mutant{{
 }, {
 	name:  "store: a deletion without its last state needs the store's own key",
 	file:  "store/write.go",
-	text:  "if held == nil && w.entry == nil {",
-	with:  "if false {",
+	text:  "key, held, found := tx.findUID(w, held)",
+	with:  "key, found := w.key, true",
 	tests: []string{"./store"},
 }, {
 	name:  "informer: an object that the cache rejected is gone",
@@ -1390,8 +1402,8 @@ var mutants = []mutant{{
 }, {
 	name:  "store: a write of a list keeps the earlier write of its key",
 	file:  "store/batch.go",
-	text:  "\tb.supersede(w.key)\n\tif w.action == deleteObject {",
-	with:  "\tif w.action == deleteObject {",
+	text:  "\tb.supersede(w.key)\n\tif from.Err",
+	with:  "\tif from.Err",
 	tests: []string{"./store"},
 }, {
 	name:  "store: a write moves the version beyond that of its batch",
@@ -1534,14 +1546,14 @@ var mutants = []mutant{{
 }, {
 	name:  "write: an object that omitzero leaves out is removed",
 	file:  "controller/write/difference.go",
-	text:  "(m.field.value || len(old) > 0 && m.shape.isMap())",
-	with:  "(len(old) > 0 && m.shape.isMap())",
+	text:  "(m.field.value || len(old) > 0 &&",
+	with:  "(len(old) > 0 &&",
 	tests: []string{"./controller/write"},
 }, {
 	name:  "write: a map that becomes empty goes as a whole",
 	file:  "controller/write/difference.go",
-	text:  "len(old) > 0 && m.shape.isMap()",
-	with:  "len(old) > 0 && m.shape.isMap() && false",
+	text:  "m.shape.isMap() && s.isBuiltIn()",
+	with:  "m.shape.isMap() && false",
 	tests: []string{"./controller/write"},
 }, {
 	name:  "write: a null is left to the merge patch",
