@@ -28,10 +28,10 @@ func differenceOf[T metav1.Object](held, want T) (d difference, err error) {
 	switch of := reflect.ValueOf(held); {
 	case stream.IsNil(held) || stream.IsNil(want):
 		return d, errNil
-	case of.Kind() == reflect.Pointer && of.Pointer() == reflect.ValueOf(want).Pointer():
-		return d, ErrSame
 	case reflect.TypeOf(held) != reflect.TypeOf(want): // T is an interface, and each type shows other members
 		return d, fmt.Errorf("held is a %T, and want is a %T: make it from a Copy of held", held, want)
+	case of.Kind() == reflect.Pointer && of.Pointer() == reflect.ValueOf(want).Pointer():
+		return d, ErrSame
 	case reflect.DeepEqual(held, want):
 		return d, nil // encoding both took two thirds of an operator's restart
 	default:
@@ -141,10 +141,11 @@ func (s shape) changes(before, after map[string]any) iter.Seq[*member] {
 			m.field, _ = s.member(name)
 			m.old, m.had = before[name]
 			m.value, m.has = after[name]
-			if old, wasObject := m.old.(map[string]any); wasObject && !m.has && (m.field.value || len(old) > 0 && m.shape.isMap()) {
+			if old, wasObject := m.old.(map[string]any); wasObject && !m.has && (m.field.value || len(old) > 0 && m.shape.isMap() && s.isBuiltIn()) {
 				// The tag omitzero leaves out a struct whose last member is removed, and omitempty a map
 				// without entries. What is not shown of them must stay all the same: members that the
-				// struct does not name, entries that a transform of the informer left out.
+				// struct does not name, entries that a transform of the informer left out. A map of a custom
+				// resource goes as a whole, because its server would store an empty one, and may refuse that.
 				m.value, m.has = map[string]any{}, true
 			}
 			if (m.had != m.has || !reflect.DeepEqual(m.old, m.value)) && !yield(m) {

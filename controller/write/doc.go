@@ -64,9 +64,9 @@
 //     and held is the state that the server answered.
 //
 // Lists of scalars are replaced as a whole. If an informer's transform changed a list, its change is
-// refused with [ErrTransformed]. Entries of a map that a transform left out stay, as members do that a struct
-// does not name: of a map that becomes empty or nil, only the entries go that held shows, and the server may
-// keep an empty map. managedFields are never compared or sent. Apply is outside of write-W7:
+// refused with [ErrTransformed]. Labels, annotations and other maps of Kubernetes' own types keep the entries
+// that a transform left out: of one that becomes empty or nil, only the entries go that held shows. A map of a
+// custom resource then goes as a whole. managedFields are never compared or sent. Apply is outside of write-W7:
 // it states a whole intent, and replaces an atomic list.
 //
 // # Concurrency

@@ -422,18 +422,26 @@ func TestLastEntryThatIsHeldTakesNoOtherOfTheMap(t *testing.T) {
 	})
 }
 
-// An empty map says something where the tag has no omitempty, so a program can still remove it.
-func TestMapThatIsRemovedStaysRemoved(t *testing.T) {
+// The server of a custom resource stores an empty map, and its schema may refuse one.
+func TestMapOfACustomResourceGoesAsAWhole(t *testing.T) {
 	type object struct {
 		metav1.ObjectMeta `json:"metadata"`
-		Rules             map[string]string `json:"rules"`
+		Selector          map[string]string              `json:"selector,omitempty"`
+		Zones             map[string]corev1.ResourceList `json:"zones,omitempty"`
+		Template          corev1.PodSpec                 `json:"template"`
 	}
-	patch, err := mergePatchOf(&object{Rules: map[string]string{"a": "b"}}, &object{})
+	held := &object{
+		Selector: map[string]string{"a": "b"},
+		Zones:    map[string]corev1.ResourceList{"a": {"cpu": resource.MustParse("1")}, "b": {"cpu": resource.MustParse("1")}},
+		Template: corev1.PodSpec{NodeSelector: map[string]string{"a": "b"}},
+	}
+	held.Labels = map[string]string{"a": "b"}
+	patch, err := mergePatchOf(held, &object{Zones: map[string]corev1.ResourceList{"b": held.Zones["b"]}})
 	require.NoError(t, err)
-	assert.Equal(t, map[string]any{"rules": map[string]any{"a": nil}}, patch)
-	patch, err = mergePatchOf(&object{Rules: map[string]string{}}, &object{})
-	require.NoError(t, err)
-	assert.Equal(t, map[string]any{"rules": nil}, patch)
+	entry := map[string]any{"a": nil}
+	assert.Equal(t, map[string]any{
+		"selector": nil, "zones": entry, "metadata": map[string]any{"labels": entry}, "template": map[string]any{"nodeSelector": entry},
+	}, patch)
 }
 
 // write-W2 holds for lists, too: the server could not apply the change at all.

@@ -46,6 +46,12 @@ func (s shape) isStruct() bool { return s.t != nil && s.t.Kind() == reflect.Stru
 
 func (s shape) isMap() bool { return s.t != nil && s.t.Kind() == reflect.Map }
 
+// isBuiltIn reports whether the shape is a struct of Kubernetes' own types, as metadata is for all kinds. Their
+// servers take an empty map for none.
+func (s shape) isBuiltIn() bool {
+	return s.isStruct() && (strings.HasPrefix(s.t.PkgPath(), "k8s.io/api/") || strings.HasPrefix(s.t.PkgPath(), "k8s.io/apimachinery/"))
+}
+
 // member returns the member with a name, and whether the shape shows it.
 func (s shape) member(name string) (f field, shown bool) {
 	switch {
