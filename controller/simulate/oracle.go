@@ -198,9 +198,7 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 		if w.busy() {
 			w.result.noops++
 		}
-		if slices.ContainsFunc(w.failing, func(f *failing) bool { return time.Now().Before(f.until) }) {
-			w.written-- // each try repeats the writes before the one that fails
-		}
+		w.forgive()
 		return
 	}
 	w.moved = time.Now()
@@ -233,6 +231,13 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 		if other, ok := theirs[d.path]; ok && d.loses(other) {
 			w.result.fail("overwrites "+t.gvr.Resource+" "+d.path, "%s changed %s, which had changed since the operator read it: send the resource version that it has read", name, d.path)
 		}
+	}
+}
+
+// forgive does not count a write that changes nothing while another one fails: each try repeats the writes before it.
+func (w *world) forgive() {
+	if slices.ContainsFunc(w.failing, func(f *failing) bool { return time.Now().Before(f.until) }) {
+		w.written--
 	}
 }
 

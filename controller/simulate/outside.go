@@ -58,12 +58,15 @@ func Call(ctx context.Context, verb, name string, do func() error) error {
 	}
 	before := w.outside()
 	err = do()
+	w.checked = 0 // an Invariant may look at the system
 	if err != nil {
 		w.tell("  refused: %v", err)
 		w.forget(m)
 	}
 	if !slices.Equal(before, w.outside()) {
 		w.moved = time.Now()
+	} else {
+		w.forgive()
 	}
 	switch {
 	case v.crash:

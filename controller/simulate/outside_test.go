@@ -9,13 +9,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // cloud is a fake of a system outside of the cluster: buckets by their IDs, with the name of the owner.
@@ -134,6 +137,47 @@ func TestAnEffectThatIsRepeatedIsFound(t *testing.T) {
 	assert.Contains(t, strings.Join(found[0].Failures, "\n"), `outside of the cluster is ["a" "a"], undisturbed ["a"]`)
 	assert.Contains(t, append(found[0].Others, found[0].Line), "lose call put a#1")
 	assert.NotContains(t, append(found[0].Others, found[0].Line), "fail call put a#1 with 500", "it had no effect")
+}
+
+// As with requests: each try repeats what comes before the write that fails.
+func TestACallWithoutAnEffectIsNotCountedWhileAWriteFails(t *testing.T) {
+	c := &cloud{}
+	s := bucketed(c, func(p *corev1.ConfigMap) string { return p.Name })
+	once := s.Operator
+	s.Operator = func(ctx context.Context, config *rest.Config) error {
+		k, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		go func() {
+			for ctx.Err() == nil {
+				if p, err := k.CoreV1().ConfigMaps("default").Get(ctx, "a", metav1.GetOptions{}); err == nil && c.has("a") && p.Data["bucket"] == "" {
+					_ = c.put(ctx, "a", "a")
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second):
+				}
+			}
+		}()
+		return once(ctx, config)
+	}
+	_, failures := Play(t, s, "fail patch configmaps default/a#2 with 500 for 10m")
+	assert.Empty(t, failures)
+}
+
+func TestTheInvariantIsCheckedAfterACall(t *testing.T) {
+	c, tries := &cloud{}, 0
+	s := bucketed(c, func(p *corev1.ConfigMap) string { tries++; return p.Name })
+	s.Reset = func() { c.reset(); tries = 0 }
+	s.Invariant = func(server *reflectortest.Server) error {
+		if p := parent(); tries > 1 && server.Get(p) == nil && p.Data["bucket"] == "" {
+			return errors.New("there is a bucket that nothing names")
+		}
+		return nil
+	}
+	_, failures := Play(t, s, "fail patch configmaps default/a#2 with 500")
+	assert.Contains(t, strings.Join(failures, ""), "there is a bucket")
 }
 
 // Other tests use the same fake.
