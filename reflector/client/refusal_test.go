@@ -279,6 +279,26 @@ func TestTimeoutOfTheConfigBeginsAfterTheRateLimiter(t *testing.T) {
 	})
 }
 
+func TestEachAttemptOfAGetWaitsForTheRateLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent []time.Duration
+		began := time.Now()
+		config := &rest.Config{Host: "http://apiserver", Timeout: time.Minute, QPS: 1, Burst: 1, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			if sent = append(sent, time.Since(began)); len(sent) == 4 {
+				return reply(r, 200, `{"metadata":{"namespace":"ns","name":"b"}}`), nil
+			}
+			refused := reply(r, 429, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429}`)
+			refused.Header.Set("Retry-After", "0")
+			return refused, nil
+		})}
+		of, err := client.ForResource[*Bucket](config, buckets, "ns", client.WithKind(bucketKind))
+		require.NoError(t, err)
+		_, err = of.Get(t.Context(), "b", metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}, sent)
+	})
+}
+
 // net/http answers a 301, 302 or 303 to a write with a GET, whose answer would look like a success.
 func TestRedirectDoesNotTurnAWriteIntoARead(t *testing.T) {
 	for _, code := range []int{301, 302, 303} {

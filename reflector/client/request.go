@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 const (
@@ -230,9 +231,23 @@ func (r *Resource[T]) limit(ctx context.Context, request *rest.Request) (context
 		return ctx, func() {}
 	}
 	if limiter := r.rest.GetRateLimiter(); limiter != nil && limiter.Wait(ctx) == nil {
-		request.Throttle(nil) // which would wait again
+		request.Throttle(&waited{RateLimiter: limiter})
 	}
 	return context.WithTimeout(ctx, r.timeout)
+}
+
+// waited is the rate limiter of a request that has waited for its first attempt. Those after it wait.
+type waited struct {
+	flowcontrol.RateLimiter
+	repeats bool
+}
+
+func (w *waited) Wait(ctx context.Context) error {
+	if !w.repeats {
+		w.repeats = true
+		return nil
+	}
+	return w.RateLimiter.Wait(ctx)
 }
 
 // reader returns the reader of the resource's responses.
