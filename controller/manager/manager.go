@@ -318,6 +318,9 @@ func (m led) Name() string {
 			running = append(running, p.name)
 		}
 	}
+	if len(running) == 0 {
+		return "a member that was stopped"
+	}
 	return strings.Join(running, ", ")
 }
 

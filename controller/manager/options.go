@@ -102,8 +102,8 @@ func WithInformerOptions(opts func(name string) []informer.Option) Option {
 	})
 }
 
-// WithClientOptions adds options to each client that [For] makes, whose informer lists and watches through it,
-// such as [client.WithoutManagedFields].
+// WithClientOptions adds options to each client that [For] and [ByReference] make, and through which their
+// informers list and watch, such as [client.WithoutManagedFields].
 func WithClientOptions(opts ...client.ResourceOption) Option {
 	return optionFunc(func(o *options) { o.decoding = append(o.decoding, opts...) })
 }

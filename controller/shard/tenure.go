@@ -51,6 +51,7 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 		switch {
 		case lost && !t.lost:
 			t.lost = true
+			t.hardStop() // before the context ends: its cause is then ErrStopNow
 			t.end(errLost, t.of.lease-t.of.deadline)
 		case !mine && c.version() != t.version && !t.ending:
 			// The lease was changed by hand.
@@ -135,13 +136,14 @@ func (t *tenure) end(cause error, within time.Duration) {
 	if t.stop != nil {
 		t.stop()
 	}
+	lost := t.lost
 	late := func() {
 		t.of.post(func() {
-			if !t.running || !t.ending {
+			if !t.running || !t.ending || lost != t.lost { // a loss has a time of its own
 				return
 			}
 			t.overdue = true
-			if t.lost {
+			if lost {
 				t.of.logger.Error("work of a shard goes on although the lease is lost, and another member may take the shard: code that does not end with its context needs a restart", zap.Stringer("shard", t.shard))
 				return
 			}

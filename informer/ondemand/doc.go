@@ -25,7 +25,7 @@
 //     re-created, Get fetches it again.
 //   - ondemand-D2: If the metadata or the server does not have an object, Get returns a
 //     [*NotFoundError] and does not keep that answer. An object whose metadata their cache rejected
-//     exists, so each Get asks the server for it. A deletion in the metadata drops the whole
+//     exists: without earlier metadata of it, each Get asks the server, and with them they decide. A deletion in the metadata drops the whole
 //     object at once, but not a later object of the name, which Get has returned already. A change
 //     of the metadata drops an object that is now outdated. A list also drops objects that are newer
 //     than the list, because they may belong to a history that the server has lost.
