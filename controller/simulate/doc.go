@@ -5,7 +5,7 @@
 // after the write was stored, a cache is a second behind, a user changes an object while it is being
 // reconciled. This package plays these one by one, in `go test`, with the operator as it is:
 // controller-runtime's manager or this project's, against an API server in memory with history,
-// watches and a garbage collector. Time is simulated, so a run of an hour takes milliseconds.
+// watches and a garbage collector. Time is simulated, so an hour of a run takes milliseconds, or about a second with a leader election.
 //
 //	func TestOperator(t *testing.T) {
 //		simulate.Explore(t, simulate.Scenario{

@@ -238,7 +238,11 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 		}
 		return r.compare(s, undisturbed)
 	}
-	single := thin(s.disturbances(undisturbed), s.Most)
+	every := s.disturbances(undisturbed)
+	single, of := thin(every, s.Most), ""
+	if len(single) < len(every) {
+		of = fmt.Sprintf(" of %d", len(every))
+	}
 	for i, failures := range s.all(single, check) {
 		found.add(single[i], failures)
 	}
@@ -257,7 +261,7 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 			}
 		}
 	}
-	t.Logf("simulate: %d schedules played, findings: %d", len(single), len(found.keys))
+	t.Logf("simulate: %d%s schedules played, findings: %d", len(single), of, len(found.keys))
 	all := found.sorted()
 	for i := range all {
 		f := &all[i]
