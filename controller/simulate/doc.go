@@ -5,7 +5,8 @@
 // after the write was stored, a cache is a second behind, a user changes an object while it is being
 // reconciled. This package plays these one by one, in `go test`, with the operator as it is:
 // controller-runtime's manager or this project's, against an API server in memory with history,
-// watches and a garbage collector. Time is simulated, so an hour of a run takes milliseconds, or about a second with a leader election.
+// watches and a garbage collector. Time is simulated, so an hour of a run takes milliseconds, or about a
+// second with a leader election.
 //
 //	func TestOperator(t *testing.T) {
 //		simulate.Explore(t, simulate.Scenario{
@@ -91,7 +92,8 @@
 // # Code
 //
 // Read simulate.go first, then world.go, which is how a run goes, and deliver.go, which is what the clauses
-// do. outside.go disturbs calls of other systems, processes.go starts and ends the operator, leases.go follows who leads, transport.go is where messages
-// wait, oracle.go and state.go decide what is a finding, and schedule.go has the text of the clauses.
-// players.go, pods.go and sets.go play other controllers.
+// do. outside.go disturbs calls of other systems, processes.go starts and ends the operator, leases.go
+// follows who leads, transport.go is where messages wait, oracle.go and state.go decide what is a
+// finding, and schedule.go has the text of the clauses. players.go, pods.go and sets.go play other
+// controllers.
 package simulate
