@@ -63,8 +63,8 @@
 //   - informer-I9: When ctx ends, the reflector stops first. Handlers then process their queued
 //     events until the drain timeout ends, or until a hard stop, as after the loss of a lease. Run does
 //     not wait for events in back-off. It returns after the last call has returned. Run may be called
-//     again: it resumes from the last resource version. The first Run of a new process also resumes, after [Informer.Restore] or with a
-//     store that holds the earlier cache.
+//     again: it resumes from the last resource version. The first Run of a new process also resumes, after
+//     [Informer.Restore] or with a store that holds the earlier cache.
 //   - informer-I10: An object that leaves the scopes of an informer is a deletion for every
 //     subscriber, with OutOfScope set. Nothing is written to a scope after it was dropped.
 //

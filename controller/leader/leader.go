@@ -107,8 +107,8 @@ func New(lock resourcelock.Interface, led controller.Runner, opts ...Option) *El
 // Leading reports whether the led member is running.
 func (e *Elector) Leading() bool { return e.leading.Load() }
 
-// Alive returns an error if the lease was lost, and the led member works on although another process may lead
-// since the duration of a lease. Only a restart ends it, so let the program's liveness probe fail. A manager does.
+// Alive returns an error if the led member works on without the lease, and another process may lead for as long as a
+// lease lasts. Only a restart ends such a member, so let the program's liveness probe fail, as a manager does.
 func (e *Elector) Alive() error {
 	since := e.overdue.Load()
 	if since == nil || time.Since(*since) < e.lease {

@@ -165,10 +165,12 @@ func failed(what string, object metav1.Object, err error) error {
 // An object can exist although the cache does not have it: the cache is late, or it has a selector and
 // somebody removed the label. The server then refuses the creation, and CreateOrUpdate reads the object
 // and patches that. So change may get an object of another owner: call [Own] in it, which refuses such
-// an object. Own takes one that has no controller, such as a ConfigMap that a user made, which would then be deleted
-// with the owner. If that must not happen, let change refuse it, by an error if d.UID != "" and
-// !metav1.IsControlledBy(d, site). If the object is being deleted, or the client has no method Get, CreateOrUpdate returns
-// the server's "already exists"; return that error from the reconcile function to retry the key.
+// an object. Own takes one that has no controller, such as a ConfigMap that a user made, which would then be
+// deleted with the owner. If that must not happen, let change return an error for a d that has a UID and is not
+// [metav1.IsControlledBy] the owner.
+//
+// If the object is being deleted, or the client has no method Get, CreateOrUpdate returns the server's "already
+// exists"; return that error from the reconcile function to retry the key.
 func CreateOrUpdate[T metav1.Object](ctx context.Context, of interface {
 	Creator[T]
 	Patcher[T]

@@ -123,7 +123,7 @@ func errorText(err error) string {
 }
 
 // encode returns the JSON of an object, whose method MarshalJSON may panic. The page masks Secrets, so the text of
-// its errors quotes no value of the object.
+// an error quotes no value of the object; a panic is shown as it is.
 func encode[T any](object T) (encoded []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -24,11 +24,12 @@
 //     cache at the time of the call. It is the object that has the name now: if an object was
 //     re-created, Get fetches it again.
 //   - ondemand-D2: If the metadata or the server does not have an object, Get returns a
-//     [*NotFoundError] and does not keep that answer. An object whose metadata their cache rejected
-//     exists: without earlier metadata of it, each Get asks the server, and with them they decide. A deletion in the metadata drops the whole
-//     object at once, but not a later object of the name, which Get has returned already. A change
-//     of the metadata drops an object that is now outdated. A list also drops objects that are newer
-//     than the list, because they may belong to a history that the server has lost.
+//     [*NotFoundError] and does not keep that answer. If the cache of the metadata rejected those of an
+//     object and has no earlier ones, each Get asks the server; earlier ones decide as if they were current.
+//     A deletion in the metadata drops the whole object at once, but not a later object of the name,
+//     which Get has returned already. A change of the metadata drops an object that is now outdated. A
+//     list also drops objects that are newer than the list, because they may belong to a history that
+//     the server has lost.
 //   - ondemand-D3: Callers that want the same object at the same time share one request. When the
 //     context of one caller ends, the others continue. When all callers have left, the request
 //     ends. If the request answers that the object does not exist, a caller that joined the request

@@ -68,8 +68,7 @@ type ResourceList[T stream.Object] struct {
 
 // In returns a view of the client for one namespace. An empty namespace means all of them, and is right for a kind
 // whose objects have no namespaces. With a namespace, such a kind fails with [ErrClusterScoped] at the first
-// request. All views
-// share what discovery has found.
+// request. All views share what discovery has found.
 func (r *Resource[T]) In(namespace string) *Resource[T] {
 	if r == nil {
 		return nil

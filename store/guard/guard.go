@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -227,14 +228,17 @@ func suspicion(since map[string]bool, earlier []string) *MutationError {
 	return e
 }
 
-// encode returns the JSON of an object.
+// encode returns the JSON of an object. The text of an error quotes no value of the object; a panic is shown as it is.
 func encode[T any](object T) (encoded []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("%w: %v", store.ErrPanic, value)
 		}
 	}()
-	return json.Marshal(object)
+	if encoded, err = json.Marshal(object); err != nil {
+		err = discreet.Error(err)
+	}
+	return encoded, err
 }
 
 // same reports whether two values are one object. It compares pointers by address, and other values

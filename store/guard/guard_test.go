@@ -191,6 +191,20 @@ func TestObjectsWithoutAFormAreToldOnce(t *testing.T) {
 	assert.Equal(t, key, e.Key)
 }
 
+// vault is an object whose own method does not encode it, and quotes why.
+type vault struct{}
+
+func (*vault) MarshalJSON() ([]byte, error) { return nil, errors.New("bad password hush") }
+
+func TestErrorOfAnObjectThatDoesNotEncodeQuotesNoValue(t *testing.T) {
+	cache := store.New(func(*vault) (store.Key, error) { return key, nil })
+	var told []error
+	Watch("vaults", cache, Report(func(err error) { told = append(told, err) }))
+	require.NoError(t, cache.Add(&vault{}))
+	require.Len(t, told, 1)
+	assert.NotContains(t, told[0].Error(), "hush")
+}
+
 func TestValuesAndMaps(t *testing.T) {
 	cache := store.New(func(m map[string]string) (store.Key, error) { return store.Key{Name: m["name"]}, nil })
 	require.NoError(t, cache.Add(map[string]string{"name": "a"}))
