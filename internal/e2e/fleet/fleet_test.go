@@ -36,7 +36,7 @@ const (
 	group     = "fleet.example.com"
 	namespace = "default"
 	// patience is for what takes seconds, on a busy machine.
-	patience = 2 * time.Minute
+	patience = 4 * time.Minute
 )
 
 var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}

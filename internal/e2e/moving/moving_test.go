@@ -72,5 +72,5 @@ func TestBothKeepSites(t *testing.T) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	require.Eventually(t, is, time.Minute, 5*time.Millisecond, what)
+	require.Eventually(t, is, 3*time.Minute, 5*time.Millisecond, what)
 }

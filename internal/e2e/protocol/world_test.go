@@ -33,9 +33,10 @@ type (
 	mirror    = reflector.KubernetesResourceReflector[*configMap]
 )
 
-// patience is how long anything may take before a scenario fails. A back-off alone can be half a
-// minute.
-const patience = 90 * time.Second
+// patience is how long anything may take before a scenario fails. A back-off alone can be half a minute,
+// and where twenty programs share two processors, the first list of 13 MiB under the race detector takes
+// two minutes instead of two seconds.
+const patience = 5 * time.Minute
 
 // world is a server, a reflector of the ConfigMaps of one of its namespaces, and what they say to
 // each other.
@@ -127,7 +128,7 @@ func (w *world) await(what string, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-late.C:
-		w.Fatalf("waited %v for %s; the reflector: %+v", patience, what, w.reflector.State())
+		w.Fatalf("waited %v for %s; the store holds %d objects; the reflector: %+v", patience, what, w.cache.Len(), w.reflector.State())
 	}
 }
 

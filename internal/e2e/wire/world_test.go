@@ -30,8 +30,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// patience is how long anything may take before the scenario fails. A back-off alone can be half a minute.
-const patience = 90 * time.Second
+// patience is how long anything may take before the scenario fails. A back-off alone can be half a minute, and a
+// machine with twenty busy programs on two processors takes fifty times as long for everything.
+const patience = 5 * time.Minute
 
 // world is a server and client-go's clients of it: what they read is what has to be in the mirrors.
 type world struct {
