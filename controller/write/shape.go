@@ -132,50 +132,66 @@ func fieldsOfStruct(t reflect.Type) map[string]field {
 	if known, ok := structs.Load(t); ok {
 		return known.(map[string]field)
 	}
-	fields := map[string]field{}
-	addFields(fields, t, nil, map[reflect.Type]bool{})
+	fields := findFields(t)
 	structs.Store(t, fields)
 	return fields
 }
 
-// addFields adds the fields of a struct, and of the structs that it embeds without a name, as
-// encoding/json does: a field hides those of the same name in embedded structs.
-func addFields(fields map[string]field, t reflect.Type, at []int, within map[reflect.Type]bool) {
-	if within[t] {
-		return
-	}
-	within[t] = true
-	defer delete(within, t)
+// findFields returns the members that encoding/json prints of a struct. The fields of structs that are embedded
+// without a name count as the outer one's. Of several with one name, the least deeply embedded is the member; of several
+// that are equally deep, the only one whose tag has the name, and otherwise none.
+func findFields(t reflect.Type) map[string]field {
 	type embedded struct {
 		t  reflect.Type
 		at []int
 	}
-	var later []embedded
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		index := append(append([]int{}, at...), i)
-		if f.Anonymous && name == "" {
-			of := f.Type
-			if of.Kind() == reflect.Pointer {
-				of = of.Elem()
-			}
-			if of.Kind() == reflect.Struct {
-				later = append(later, embedded{of, index})
+	fields, taken, within := map[string]field{}, map[string]bool{}, map[reflect.Type]bool{}
+	for level := []embedded{{t: t}}; len(level) > 0; {
+		var next []embedded
+		named, unnamed := map[string][]field{}, map[string][]field{} // by tag, and by the name of the field
+		for _, e := range level {
+			if within[e.t] { // of the levels above, which hide all that it has
 				continue
 			}
+			for i := range e.t.NumField() {
+				f := e.t.Field(i)
+				tag := f.Tag.Get("json")
+				name, _, _ := strings.Cut(tag, ",")
+				of := f.Type
+				if of.Kind() == reflect.Pointer {
+					of = of.Elem()
+				}
+				index := append(append([]int{}, e.at...), i)
+				switch {
+				case tag == "-", !f.IsExported() && (!f.Anonymous || of.Kind() != reflect.Struct):
+				case f.Anonymous && name == "" && of.Kind() == reflect.Struct:
+					next = append(next, embedded{of, index})
+				default:
+					among := named
+					if name == "" {
+						name, among = f.Name, unnamed
+					}
+					among[name] = append(among[name], field{
+						shape: shapeOf(f.Type), mergeKey: f.Tag.Get("patchMergeKey"), index: index,
+						value: f.Type.Kind() == reflect.Struct && shapeOf(f.Type).isStruct(),
+					})
+				}
+			}
 		}
-		if !f.IsExported() || f.Tag.Get("json") == "-" {
-			continue
+		for _, among := range []map[string][]field{named, unnamed} {
+			for name, of := range among {
+				if len(of) == 1 && !taken[name] {
+					fields[name] = of[0]
+				}
+			}
+			for name := range among {
+				taken[name] = true
+			}
 		}
-		if name == "" {
-			name = f.Name
+		for _, e := range level {
+			within[e.t] = true
 		}
-		if _, hidden := fields[name]; !hidden {
-			fields[name] = field{shape: shapeOf(f.Type), mergeKey: f.Tag.Get("patchMergeKey"), index: index, value: f.Type.Kind() == reflect.Struct && shapeOf(f.Type).isStruct()}
-		}
+		level = next
 	}
-	for _, e := range later {
-		addFields(fields, e.t, e.at, within)
-	}
+	return fields
 }
