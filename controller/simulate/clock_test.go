@@ -62,7 +62,7 @@ func TestAWaitCountsFromTheStepBefore(t *testing.T) {
 		return step
 	}
 	steps := []Step{note(Create(parent("color", "red"))), Wait(10 * time.Minute), note(paint("blue")), Wait(time.Hour), note(Delete(parent()))}
-	s := Scenario{Operator: polling(keep), Steps: steps, Reset: func() { at = nil }}
+	s := Scenario{Operator: polling(keep), Steps: steps, Outside: func(*Scenario) func() []string { at = nil; return nil }}
 	_, failures := Play(t, s, "slow")
 	assert.Empty(t, failures)
 	require.Len(t, at, 3)

@@ -75,7 +75,7 @@
 //   - A process writes after it has lost its lease and another process has it, or two have one identity.
 //   - Requests, or writes that change nothing, are a multiple of those of the undisturbed run.
 //   - While a write fails for long, it is tried more often than once a second.
-//   - Scenario.Invariant fails, or Scenario.Outside differs.
+//   - Scenario.Invariant fails, or the lines of Scenario.Outside differ.
 //
 // # What it cannot see
 //

@@ -158,19 +158,22 @@ func TestAFaultOfTheConnectionIsAnError(t *testing.T) {
 	} {
 		t.Run(broken.name, func(t *testing.T) {
 			var got []error
-			called := false
-			operator := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
-				if called {
-					return nil
-				}
-				called = true
-				got = append(got, broken.call(ctx, c))
-				account := child(p)
-				account.Name = "another"
-				_, err := c.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{})
-				return err
-			})
-			_, _ = Play(t, Scenario{Operator: operator, Reset: func() { called = false }, Steps: []Step{{Name: "break the connection", Do: func(s *reflectortest.Server) error {
+			outside := func(run *Scenario) func() []string {
+				called := false
+				run.Operator = polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+					if called {
+						return nil
+					}
+					called = true
+					got = append(got, broken.call(ctx, c))
+					account := child(p)
+					account.Name = "another"
+					_, err := c.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{})
+					return err
+				})
+				return nil
+			}
+			_, _ = Play(t, Scenario{Outside: outside, Steps: []Step{{Name: "break the connection", Do: func(s *reflectortest.Server) error {
 				s.Inject(broken.fault.Times(1))
 				return s.Create(parent())
 			}}}}, slow)
@@ -341,10 +344,14 @@ func TestASubresourceThatTheServerLacksIsAFinding(t *testing.T) {
 func TestTheInvariantSeesTheStateBeforeAStepThatFollowsAtOnce(t *testing.T) {
 	const create = "create serviceaccounts default/a#1"
 	var seen []string
-	s := Scenario{Operator: cached, Steps: life, Reset: func() { seen = nil }, Invariant: func(s *reflectortest.Server) error {
-		p, a := parent(), child(parent())
-		if s.Get(p) == nil && s.Get(a) == nil {
-			seen = append(seen, p.Data["color"]+" "+a.Labels["color"])
+	s := Scenario{Operator: cached, Steps: life, Outside: func(run *Scenario) func() []string {
+		seen = nil
+		run.Invariant = func(s *reflectortest.Server) error {
+			p, a := parent(), child(parent())
+			if s.Get(p) == nil && s.Get(a) == nil {
+				seen = append(seen, p.Data["color"]+" "+a.Labels["color"])
+			}
+			return nil
 		}
 		return nil
 	}}

@@ -21,10 +21,11 @@ type failure struct{ key, text string }
 
 // result is what a run has shown.
 type result struct {
-	writes   []string // up to the first crash, without refused ones: where others can be disturbed
-	steps    []int    // of each of them, the step before it; 0 is none
-	elects   bool     // the operator writes leases
-	watched  []string // resources
+	scenario *Scenario // as Outside has set it for this run
+	writes   []string  // up to the first crash, without refused ones: where others can be disturbed
+	steps    []int     // of each of them, the step before it; 0 is none
+	elects   bool      // the operator writes leases
+	watched  []string  // resources
 	after    map[int]state
 	requests int
 	noops    int
@@ -50,7 +51,8 @@ func (r *result) fail(key, format string, args ...any) {
 }
 
 // compare returns what is wrong in a run, beside an undisturbed one.
-func (r *result) compare(s *Scenario, undisturbed *result) []failure {
+func (r *result) compare(undisturbed *result) []failure {
+	s := r.scenario
 	for n := 0; n <= len(s.Steps); n++ {
 		// Without a state, the next step did not wait.
 		now, ok := r.after[n]

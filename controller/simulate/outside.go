@@ -81,10 +81,10 @@ func Call(ctx context.Context, verb, name string, do func() error) error {
 	return err
 }
 
-// outside returns the lines of Scenario.Outside.
+// outside returns the lines of what is outside of the cluster.
 func (w *world) outside() (lines []string) {
-	if w.scenario.Outside != nil {
-		w.playing.call("Scenario.Outside", func() { lines = w.scenario.Outside() })
+	if w.lines != nil {
+		w.playing.call("the function that Scenario.Outside returned", func() { lines = w.lines() })
 	}
 	slices.Sort(lines)
 	return lines

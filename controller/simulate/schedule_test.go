@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -70,9 +71,33 @@ func TestEachScheduleOfAnExplorationIsALine(t *testing.T) {
 		"delete pods default/a#1; standby behind create pods", "behind an earlier step, a correct operator does what the user no longer wants")
 	alone := s.disturbances(&result{writes: []string{"create pods default/a#1"}, steps: []int{1}})
 	assert.NotContains(t, join(alone), "standby", "without a lease, both processes would act")
-	assert.Len(t, thin(all, 10), 10)
-	assert.Equal(t, all, thin(all, 0))
-	assert.Equal(t, all, thin(all, len(all)))
+}
+
+func TestSeedsInARowChooseAllSchedules(t *testing.T) {
+	for n := 1; n < 40; n++ {
+		var all []schedule
+		for i := range n {
+			all = append(all, schedule{{verb: together, n: i}})
+		}
+		for most := range n + 2 {
+			kept, part, parts := thin(all, most, 0)
+			assert.Equal(t, all[0], kept[0])
+			assert.Equal(t, 1, part, "the same part each time")
+			chosen := map[int]bool{}
+			for seed := range uint64(parts) {
+				kept, part, of := thin(all, most, seed)
+				assert.Equal(t, []int{int(seed) + 1, parts}, []int{part, of})
+				assert.LessOrEqual(t, len(kept), max(most, n/parts))
+				for _, s := range kept {
+					chosen[s[0].n] = true
+				}
+				again, part, _ := thin(all, most, math.MaxUint64/uint64(parts)*uint64(parts)-uint64(parts)+seed)
+				assert.Equal(t, kept, again)
+				assert.Equal(t, int(seed)+1, part)
+			}
+			assert.Len(t, chosen, n, "%d of %d", most, n)
+		}
+	}
 }
 
 func join(all []schedule) string {

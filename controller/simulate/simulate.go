@@ -26,7 +26,7 @@ import (
 var (
 	flagLine   = flag.String("simulate", "", "play only this line of a finding, and print its trace")
 	flagBudget = flag.Duration("simulate.budget", 0, "after the single disturbances, play random pairs of them for this long")
-	flagSeed   = flag.Uint64("simulate.seed", 1, "the seed of the random pairs")
+	flagSeed   = flag.Uint64("simulate.seed", 0, "the seed of the random pairs, and of the part that Scenario.Most plays")
 )
 
 // A Scenario is an operator, and what happens in its cluster.
@@ -44,12 +44,14 @@ type Scenario struct {
 	Players []Player
 	// Invariant is checked after each write of the operator, each step, and each turn of the players.
 	Invariant func(s *reflectortest.Server) error
-	// Reset empties the operator's state outside of the cluster before each run. Outside returns that state
-	// as lines, which are compared like objects. With either field, runs are played one after another,
-	// because they share that state; otherwise, GOMAXPROCS runs play at once. An operator that keeps
-	// package variables needs Reset, too.
-	Reset   func()
-	Outside func() []string
+	// Outside makes fakes of the systems outside of the cluster for one run, and gives them to what uses them:
+	// it sets Operator of run, which is the scenario of that run alone, and if need be its Steps, Players,
+	// Invariant or Server. It returns a function that returns the state of the fakes as lines, which are
+	// compared like objects, or nil.
+	Outside func(run *Scenario) (lines func() []string)
+	// Serial plays runs one after another, for an operator that keeps package variables. Without it,
+	// GOMAXPROCS runs play at once.
+	Serial bool
 	// Normalize removes from an object what may differ between two correct runs.
 	Normalize func(object map[string]any)
 	// OldServers lets the server refuse watch-lists, as Kubernetes 1.33 does, and adds restarts behind a
@@ -61,7 +63,8 @@ type Scenario struct {
 	// ten minutes, unless the operator backs off for less than Quiet.
 	Quiet time.Duration
 	// Most bounds the schedules of one exploration, so that a test of an operator with many writes stays
-	// short: every n-th one is played. 0 plays all.
+	// short: every n-th one is played. 0 plays all. It is the same part each time, unless -simulate.seed asks
+	// for another one: n seeds in a row play all.
 	Most int
 
 	traced bool
@@ -164,8 +167,9 @@ type Finding struct {
 //
 //	go test -run '^TestOperator$' -simulate "crash after update sites/status default/a#1"
 //
-// Further flags: -simulate.budget=60s plays random pairs of disturbances for that long, from
-// -simulate.seed. With -v, each line is printed before it is played.
+// Further flags: -simulate.budget=60s plays random pairs of disturbances for that long. -simulate.seed=1
+// draws other pairs, and plays another part where Scenario.Most is set. With -v, each line is printed before
+// it is played.
 func Explore(t *testing.T, s Scenario) {
 	t.Helper()
 	if *flagLine != "" {
@@ -236,12 +240,13 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 		if len(r.missed) == len(line) {
 			missed.Add(1)
 		}
-		return r.compare(s, undisturbed)
+		return r.compare(undisturbed)
 	}
-	every := s.disturbances(undisturbed)
-	single, of := thin(every, s.Most), ""
-	if len(single) < len(every) {
-		of = fmt.Sprintf(" of %d", len(every))
+	every := undisturbed.scenario.disturbances(undisturbed)
+	single, part, parts := thin(every, s.Most, *flagSeed)
+	how := fmt.Sprintf("%d schedules played", len(single))
+	if parts > 1 {
+		how = fmt.Sprintf("%d of %d schedules played, part %d of %d by -simulate.seed=%d", len(single), len(every), part, parts, *flagSeed)
 	}
 	for i, failures := range s.all(single, check) {
 		found.add(single[i], failures)
@@ -261,7 +266,7 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 			}
 		}
 	}
-	t.Logf("simulate: %d%s schedules played, findings: %d", len(single), of, len(found.keys))
+	t.Logf("simulate: %s, findings: %d", how, len(found.keys))
 	all := found.sorted()
 	for i := range all {
 		f := &all[i]
@@ -286,9 +291,6 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 // begin plays the undisturbed run.
 func (s *Scenario) begin(t *testing.T, dog *watchdog) (*result, error) {
 	t.Helper()
-	if s.Operator == nil {
-		return nil, errors.New("simulate: the scenario has no Operator")
-	}
 	undisturbed := s.run(t, dog, nil, nil)
 	switch {
 	case undisturbed.fatal != nil:
@@ -300,9 +302,9 @@ func (s *Scenario) begin(t *testing.T, dog *watchdog) (*result, error) {
 	if len(again.failures) > 0 && len(undisturbed.failures) == 0 {
 		return nil, fmt.Errorf("simulate: a second run without any disturbance fails, although the first one did not: %s: does the operator leave something in package variables?", again.failures[0].text)
 	}
-	for n := 0; n <= len(s.Steps); n++ {
+	for n := 0; n <= len(undisturbed.scenario.Steps); n++ {
 		if _, text := undisturbed.after[n].difference(again.after[n]); text != "" {
-			return nil, fmt.Errorf("simulate: two runs without any disturbance differ %s: %s: let Scenario.Normalize remove what depends on chance", s.moment(n), text)
+			return nil, fmt.Errorf("simulate: two runs without any disturbance differ %s: %s: let Scenario.Normalize remove what depends on chance", undisturbed.scenario.moment(n), text)
 		}
 	}
 	return undisturbed, nil
@@ -332,7 +334,7 @@ func (s *Scenario) play(t *testing.T, line string) (trace, failures []string, er
 	}
 	s.traced = true
 	r := s.run(t, w, undisturbed, parsed)
-	for _, f := range r.compare(s, undisturbed) {
+	for _, f := range r.compare(undisturbed) {
 		failures = append(failures, f.text)
 	}
 	for _, c := range r.missed {
@@ -341,16 +343,18 @@ func (s *Scenario) play(t *testing.T, line string) (trace, failures []string, er
 	return r.trace, failures, nil
 }
 
-// thin returns at most so many of the schedules, evenly chosen.
-func thin(all []schedule, most int) []schedule {
+// thin returns at most so many of the schedules, evenly chosen, and which part of them that is. As many seeds in
+// a row as there are parts choose all schedules.
+func thin(all []schedule, most int, seed uint64) (kept []schedule, part, parts int) {
 	if most <= 0 || len(all) <= most {
-		return all
+		return all, 1, 1
 	}
-	kept := make([]schedule, most)
-	for i := range kept {
-		kept[i] = all[i*len(all)/most]
+	parts = (len(all) + most - 1) / most
+	part = int(seed % uint64(parts))
+	for i := range most {
+		kept = append(kept, all[i*len(all)/most+part])
 	}
-	return kept
+	return kept, part + 1, parts
 }
 
 // minimize leaves out the clauses that a finding does not need.
@@ -433,9 +437,6 @@ func (s *Scenario) bubble(t *testing.T, dog *watchdog, undisturbed *result, line
 	t.Helper()
 	p := dog.begin(line)
 	defer p.end()
-	if s.Reset != nil {
-		p.call("Scenario.Reset", s.Reset)
-	}
 	end := func() {}
 	defer func() { end() }() // after the server's last goroutine
 	defer func() {
@@ -457,12 +458,11 @@ func (s *Scenario) bubble(t *testing.T, dog *watchdog, undisturbed *result, line
 	return r
 }
 
-// all plays schedules, beside each other unless the operator has state that they would share, and returns
-// their failures in the order of the schedules.
+// all plays schedules, and returns their failures in the order of the schedules.
 func (s *Scenario) all(lines []schedule, check func(schedule) []failure) [][]failure {
 	failures := make([][]failure, len(lines))
 	workers := runtime.GOMAXPROCS(0)
-	if s.Reset != nil || s.Outside != nil {
+	if s.Serial {
 		workers = 1
 	}
 	var next atomic.Int64

@@ -145,7 +145,6 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		_, err := c.CoreV1().ConfigMaps("default").Patch(ctx, p.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	}
-	var bucket map[string]bool // outside of the cluster
 	for _, bug := range []planted{{
 		name: "a mark before the deed",
 		operator: polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
@@ -333,17 +332,17 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		says: "the invariant does not hold at version 4: somebody has annotated it",
 	}, {
 		name: "a bucket that is left behind",
-		operator: polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
-			if p.Data["bucket"] == "" {
-				bucket[fmt.Sprintf("%s-%d", p.Name, len(bucket))] = true
-				return patch(ctx, c, p, `{"data":{"bucket":"made"}}`)
-			}
-			return nil
-		}),
-		scenario: Scenario{
-			Reset:   func() { bucket = map[string]bool{} },
-			Outside: func() []string { return slices.Collect(maps.Keys(bucket)) },
-		},
+		scenario: Scenario{Outside: func(run *Scenario) func() []string {
+			bucket := map[string]bool{}
+			run.Operator = polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+				if p.Data["bucket"] == "" {
+					bucket[fmt.Sprintf("%s-%d", p.Name, len(bucket))] = true
+					return patch(ctx, c, p, `{"data":{"bucket":"made"}}`)
+				}
+				return nil
+			})
+			return func() []string { return slices.Collect(maps.Keys(bucket)) }
+		}},
 		line: "patch configmaps default/a#1",
 		says: `outside of the cluster is ["a-0" "a-1"], undisturbed ["a-0"]`,
 	}} {

@@ -18,7 +18,7 @@ import (
 // name share a key.
 type state map[string][]string
 
-// outside is the key of the lines of Scenario.Outside.
+// outside is the key of the lines of what is outside of the cluster.
 const outside = "outside of the cluster"
 
 // state returns the state of the server, and what is outside of it.
@@ -44,7 +44,7 @@ func (w *world) state() state {
 		key := o.GVK.Kind + strings.TrimPrefix(t.String(), o.GVR.Resource)
 		s[key] = append(s[key], string(text))
 	}
-	if w.scenario.Outside != nil {
+	if w.lines != nil {
 		s[outside] = w.outside()
 	}
 	for _, all := range s {

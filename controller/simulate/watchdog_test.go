@@ -76,7 +76,12 @@ func TestCodeOfTheTestThatDoesNotReturnIsNamed(t *testing.T) {
 		"a player": func(wait func()) Scenario {
 			return Scenario{Steps: []Step{Create(parent())}, Players: []Player{func(*reflectortest.Server) (time.Duration, error) { wait(); return 0, nil }}}
 		},
-		"Scenario.Reset": func(wait func()) Scenario { return Scenario{Reset: wait} },
+		"Scenario.Outside": func(wait func()) Scenario {
+			return Scenario{Outside: func(*Scenario) func() []string { wait(); return nil }}
+		},
+		"the function that Scenario.Outside returned": func(wait func()) Scenario {
+			return Scenario{Outside: func(*Scenario) func() []string { return func() []string { wait(); return nil } }}
+		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			named, said := make(chan struct{}), ""

@@ -22,7 +22,8 @@ import (
 // until everything is blocked again. Requests for discovery, leases and Events do not wait for the driver:
 // they touch only what mu guards, and the atomics of a process.
 type world struct {
-	scenario *Scenario
+	scenario *Scenario       // of this run
+	lines    func() []string // of what is outside of the cluster, or nil
 	schedule schedule
 	fired    []bool // by clause
 	server   *reflectortest.Server
@@ -95,10 +96,16 @@ const bookmarkInterval = 4 * time.Minute
 const collectEvery = 5 * time.Second
 
 func newWorld(t *testing.T, s *Scenario, p *playing, undisturbed *result, line schedule) *world {
-	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(bookmarkInterval), reflectortest.WithStableUIDs()}, s.Server...)
+	own := *s
+	own.Server, own.Steps, own.Players = slices.Clone(s.Server), slices.Clone(s.Steps), slices.Clone(s.Players)
+	var lines func() []string
+	if s.Outside != nil {
+		p.call("Scenario.Outside", func() { lines = s.Outside(&own) })
+	}
+	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(bookmarkInterval), reflectortest.WithStableUIDs()}, own.Server...)
 	return &world{
-		scenario: s, schedule: line, undisturbed: undisturbed, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), playing: p,
-		result:  &result{after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}, removed: map[string]int{}},
+		scenario: &own, lines: lines, schedule: line, undisturbed: undisturbed, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), playing: p,
+		result:  &result{scenario: &own, after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}, removed: map[string]int{}},
 		arrived: make(chan struct{}, 1), counts: map[string]int{}, before: map[string]point{}, leases: map[target]holder{}, terms: map[*process]map[target]bool{}, generated: map[string]string{}, expired: map[string]bool{},
 	}
 }
@@ -110,6 +117,10 @@ func (w *world) run(ctx context.Context) *result {
 	w.result.retried = slices.ContainsFunc(w.schedule, func(c clause) bool { return c.since > 0 && c.verb == fail })
 	for i, c := range w.schedule {
 		w.fired[i] = c.verb == slow || c.verb == compact
+	}
+	if w.scenario.Operator == nil {
+		w.fails(errors.New("the scenario has no Operator"))
+		return w.result
 	}
 	w.start(ctx)
 	settled := w.settle(ctx)

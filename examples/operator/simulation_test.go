@@ -19,15 +19,16 @@ func TestEverySimulatedDisturbanceEndsAsUndisturbed(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"},
 		Spec:       SiteSpec{Host: "shop.example.com", Page: "hello", Secret: secret.Name, Replicas: 2},
 	}
-	var api *zone
 	simulate.Explore(t, simulate.Scenario{
 		Server: []reflectortest.Option{custom},
-		Operator: func(ctx context.Context, config *rest.Config) error {
-			return operate(ctx, config, inMemory(api), "default", "", zap.NewNop())
+		Outside: func(run *simulate.Scenario) func() []string {
+			api := newZone() // of this run alone
+			run.Operator = func(ctx context.Context, config *rest.Config) error {
+				return operate(ctx, config, inMemory(api), "default", "", zap.NewNop())
+			}
+			return api.all
 		},
 		Players:    []simulate.Player{simulate.Deployments},
-		Reset:      func() { api = newZone() },
-		Outside:    func() []string { return api.all() },
 		OldServers: true, // with restarts behind a write as well
 		Most:       20,   // of about 600
 		Steps: []simulate.Step{

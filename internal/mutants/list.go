@@ -1526,6 +1526,24 @@ var mutants = []mutant{{
 	with:  "\tcase v.lose && false:",
 	tests: []string{"./controller/simulate"},
 }, {
+	name:  "simulate: runs share the steps of the scenario",
+	file:  "controller/simulate/world.go",
+	text:  "slices.Clone(s.Steps)",
+	with:  "s.Steps",
+	tests: []string{"./controller/simulate"},
+}, {
+	name:  "simulate: serial runs play beside each other",
+	file:  "controller/simulate/simulate.go",
+	text:  "\tif s.Serial {\n\t\tworkers = 1\n\t}\n",
+	with:  "",
+	tests: []string{"./controller/simulate"},
+}, {
+	name:  "simulate: the seed chooses no part",
+	file:  "controller/simulate/simulate.go",
+	text:  "thin(every, s.Most, *flagSeed)",
+	with:  "thin(every, s.Most, 0)",
+	tests: []string{"./controller/simulate"},
+}, {
 	name:  "simulate: calls outside are no places for disturbances",
 	file:  "controller/simulate/schedule.go",
 	text:  "for _, c := range callClauses {",

@@ -28,13 +28,17 @@ var cleanupPairs = []pair{
 	},
 	{
 		name:     "a finalizer that is removed before the clean-up",
-		operator: earlyFinalizer,
-		scenario: simulate.Scenario{
-			Steps: []simulate.Step{create("a"), remove("a")},
-			Reset: buckets.reset, Outside: buckets.list,
+		operator: earlyFinalizer(buckets),
+		outside: func(buggy bool) func(*simulate.Scenario) func() []string {
+			return func(one *simulate.Scenario) func() []string {
+				buckets := newBuckets()
+				one.Operator = run(func(mgr ctrl.Manager) error { return earlyFinalizer(buckets)(mgr, buggy) })
+				return buckets.list
+			}
 		},
-		line: "crash after update sites default/a#2",
-		says: `outside of the cluster is ["bucket a"], undisturbed []`,
+		scenario: simulate.Scenario{Steps: []simulate.Step{create("a"), remove("a")}},
+		line:     "crash after update sites default/a#2",
+		says:     `outside of the cluster is ["bucket a"], undisturbed []`,
 	},
 	{
 		name:     "an orphan of a quick scale-down",
@@ -88,29 +92,31 @@ func forgottenFinalizer(mgr ctrl.Manager, buggy bool) error {
 
 // earlyFinalizer has a bucket for each site in a store outside of the cluster. Once the finalizer is
 // removed, nothing brings the operator back to delete the bucket.
-func earlyFinalizer(mgr ctrl.Manager, buggy bool) error {
-	c := mgr.GetClient()
-	return forSites(mgr, func(ctx context.Context, s *Site) (ctrl.Result, error) {
-		if s.DeletionTimestamp == nil {
-			if controllerutil.AddFinalizer(s, finalizer) {
-				return ctrl.Result{}, c.Update(ctx, s)
+func earlyFinalizer(buckets *bucketStore) func(ctrl.Manager, bool) error {
+	return func(mgr ctrl.Manager, buggy bool) error {
+		c := mgr.GetClient()
+		return forSites(mgr, func(ctx context.Context, s *Site) (ctrl.Result, error) {
+			if s.DeletionTimestamp == nil {
+				if controllerutil.AddFinalizer(s, finalizer) {
+					return ctrl.Result{}, c.Update(ctx, s)
+				}
+				return ctrl.Result{}, buckets.create(ctx, s.Name)
 			}
-			return ctrl.Result{}, buckets.create(ctx, s.Name)
-		}
-		if !controllerutil.RemoveFinalizer(s, finalizer) {
-			return ctrl.Result{}, nil
-		}
-		if buggy {
-			if err := c.Update(ctx, s); err != nil {
+			if !controllerutil.RemoveFinalizer(s, finalizer) {
+				return ctrl.Result{}, nil
+			}
+			if buggy {
+				if err := c.Update(ctx, s); err != nil {
+					return ctrl.Result{}, err
+				}
+				return ctrl.Result{}, buckets.delete(ctx, s.Name)
+			}
+			if err := buckets.delete(ctx, s.Name); err != nil {
 				return ctrl.Result{}, err
 			}
-			return ctrl.Result{}, buckets.delete(ctx, s.Name)
-		}
-		if err := buckets.delete(ctx, s.Name); err != nil {
-			return ctrl.Result{}, err
-		}
-		return ctrl.Result{}, c.Update(ctx, s)
-	})
+			return ctrl.Result{}, c.Update(ctx, s)
+		})
+	}
 }
 
 // bucketStore stands for a cloud: its state outlives the processes of the operator. Its methods fail once
@@ -120,7 +126,10 @@ type bucketStore struct {
 	names map[string]bool // guarded by mu
 }
 
-var buckets = &bucketStore{}
+// buckets are those of tests that are no simulations.
+var buckets = newBuckets()
+
+func newBuckets() *bucketStore { return &bucketStore{names: map[string]bool{}} }
 
 func (b *bucketStore) create(ctx context.Context, name string) error {
 	b.mu.Lock()
@@ -140,13 +149,6 @@ func (b *bucketStore) delete(ctx context.Context, name string) error {
 	}
 	delete(b.names, name)
 	return nil
-}
-
-// reset is the Reset of a scenario, and list its Outside.
-func (b *bucketStore) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.names = map[string]bool{}
 }
 
 func (b *bucketStore) list() []string {

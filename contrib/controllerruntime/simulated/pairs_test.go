@@ -21,6 +21,7 @@ type pair struct {
 	operator func(mgr ctrl.Manager, buggy bool) error                   // adds the controllers of one version
 	elected  bool                                                       // only one process at a time runs them
 	main     func(buggy bool) func(context.Context, *rest.Config) error // instead of operator
+	outside  func(buggy bool) func(*simulate.Scenario) func() []string  // instead of operator in a simulation
 	scenario simulate.Scenario                                          // without the server and the operator
 	line     string                                                     // a disturbance that shows the bug
 	says     string                                                     // a part of what simulate reports about it
@@ -33,6 +34,8 @@ func (p pair) version(buggy bool) simulate.Scenario {
 	switch {
 	case p.main != nil:
 		s.Operator = p.main(buggy)
+	case p.outside != nil:
+		s.Outside = p.outside(buggy)
 	case p.elected:
 		s.Operator = run(setUp, elected)
 	default:

@@ -32,11 +32,7 @@ type cloud struct {
 	lost    func(store.Key)
 }
 
-func (c *cloud) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.buckets = map[types.UID]store.Key{}
-}
+func newCloud() *cloud { return &cloud{buckets: map[types.UID]store.Key{}} }
 
 func (c *cloud) put(ctx context.Context, app *App) error {
 	return simulate.Call(ctx, "put", app.Name, func() error {
@@ -144,8 +140,7 @@ func (a *App) claim() *corev1.PersistentVolumeClaim {
 // withBucket starts the operator, an App and its bound claim.
 func withBucket(t *testing.T) (*reflectortest.Server, *cloud, *corev1.PersistentVolumeClaim) {
 	t.Helper()
-	server, buckets := reflectortest.Start(t, custom), &cloud{}
-	buckets.clear()
+	server, buckets := reflectortest.Start(t, custom), newCloud()
 	go runVolumes(t.Context(), server.Config(), buckets)
 	app := newApp("shop", 1)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: app.ObjectMeta}
@@ -179,8 +174,7 @@ func TestBucketIsDeletedAfterItsVolume(t *testing.T) {
 
 func TestVolumeOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, buckets := reflectortest.Start(t, custom), &cloud{}
-		buckets.clear()
+		server, buckets := reflectortest.Start(t, custom), newCloud()
 		theirs := newApp("shop", 1).claim() // no field differs, so an apply would not conflict
 		theirs.OwnerReferences, theirs.Status.Phase = nil, corev1.ClaimBound
 		require.NoError(t, server.Create(theirs))
@@ -241,15 +235,17 @@ func bound(server *reflectortest.Server) (again time.Duration, err error) {
 }
 
 func TestBucketsUnderSimulatedDisturbances(t *testing.T) {
-	shop, buckets := newApp("shop", 1), &cloud{}
+	shop := newApp("shop", 1)
 	simulate.Explore(t, simulate.Scenario{
 		Server: []reflectortest.Option{custom},
-		Operator: func(ctx context.Context, config *rest.Config) error {
-			return runVolumes(ctx, config, buckets)
+		Outside: func(run *simulate.Scenario) func() []string {
+			buckets := newCloud() // of this run alone
+			run.Operator = func(ctx context.Context, config *rest.Config) error {
+				return runVolumes(ctx, config, buckets)
+			}
+			return buckets.all
 		},
 		Players:    []simulate.Player{bound},
-		Reset:      buckets.clear,
-		Outside:    buckets.all,
 		Steps:      []simulate.Step{simulate.Create(shop), simulate.Delete(shop), simulate.Create(shop)},
 		OldServers: true,
 		Most:       100,

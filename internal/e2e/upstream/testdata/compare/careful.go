@@ -119,7 +119,9 @@ var careful = map[string]func(u *user){
 		u.eventually("no Secret", func() bool { return !secret() })
 	},
 	"a finalizer that is removed before the clean-up": func(u *user) {
-		buckets.reset()
+		buckets.mu.Lock()
+		clear(buckets.names)
+		buckets.mu.Unlock()
 		u.create(site("a"))
 		u.eventually("a bucket and a finalizer", func() bool {
 			return len(buckets.list()) == 1 && controllerutil.ContainsFinalizer(siteOf(u, "a"), finalizer)

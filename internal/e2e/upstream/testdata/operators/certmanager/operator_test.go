@@ -134,7 +134,7 @@ func TestCertManager(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			played := simulate.Scenario{
 				Server: served, Operator: operator, Steps: s.steps, Players: []simulate.Player{issuers}, Most: 100,
-				Normalize: withoutKeys, Reset: func() {}, // http.DefaultTransport is of the run
+				Normalize: withoutKeys, Serial: true, // http.DefaultTransport is of the run
 			}
 			if _, failures := simulate.Play(t, played, s.line); !strings.Contains(strings.Join(failures, "\n"), s.failure) {
 				t.Errorf("%q does not lead to %q, but to %q", s.line, s.failure, failures)

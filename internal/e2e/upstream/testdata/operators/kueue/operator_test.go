@@ -154,7 +154,7 @@ func TestKueue(t *testing.T) {
 			simulate.Explore(t, simulate.Scenario{
 				Server: served, Operator: operator, Steps: s.steps, Most: 40,
 				Players: []simulate.Player{simulate.Jobs(s.runs, nil)},
-				Reset:   func() {}, // kueue keeps its metrics and integrations in package variables
+				Serial:  true, // kueue keeps its metrics and integrations in package variables
 			})
 		})
 	}

@@ -127,7 +127,7 @@ func TestSealedSecrets(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			played := simulate.Scenario{
 				Server: []reflectortest.Option{reflectortest.WithDefinition(definition, &sealed.SealedSecret{})}, Operator: operator,
-				Steps: s.steps, Reset: func() {}, // NewController changes a scheme that all share
+				Steps: s.steps, Serial: true, // NewController changes a scheme that all share
 			}
 			for _, bug := range s.bugs {
 				if _, failures := simulate.Play(t, played, bug.line); !strings.Contains(strings.Join(failures, "\n"), bug.failure) {

@@ -131,7 +131,7 @@ func scenario(steps ...simulate.Step) simulate.Scenario {
 				status["conditions"] = slices.DeleteFunc(status["conditions"].([]any), func(c any) bool { return c.(map[string]any)["reason"] == "Resumed" })
 			}
 		},
-		Reset: func() {}, // the operator keeps its runtime in a package variable, so runs must not play beside each other
+		Serial: true, // the operator keeps its runtime in a package variable
 	}
 }
 
