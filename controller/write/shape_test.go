@@ -82,7 +82,6 @@ func TestShapeOfAStructIsThatOfEncodingJSON(t *testing.T) {
 			text `json:"text"`
 			leaf `json:"leaf"`
 			Skip string `json:"-"`
-			Dash string `json:"-,"`
 			none string
 		}{none: "x"},
 		Node{Node: &Node{Name: "b"}, Name: "a"},
