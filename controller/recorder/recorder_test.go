@@ -290,19 +290,48 @@ func TestEventWhoseAnswerWasLostIsWritten(t *testing.T) {
 	})
 }
 
-// The name of an Event has its time, so that two of one object at one time have one name.
-func TestEventWhoseNameIsTakenIsLogged(t *testing.T) {
+// In a bubble, where time stands still, client-go gives all Events of one object one name.
+func TestEventsOfOneInstantAreAllWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, lines := observer.New(zap.WarnLevel)
 		server, r := newRecorder(t, WithLogger(zap.New(core)))
 		stop := start(t, r)
 		synctest.Wait()
-		r.tell(foo("a"), "One")
-		r.Eventf(Reference(foo("a"), fooKind), nil, corev1.EventTypeNormal, "Two", "Act", "hm")
+		regarding, other := Reference(foo("a"), fooKind), foo("a")
+		other.UID = "u2"                                       // its namesake
+		for _, reason := range []string{"One", "Two", "Two"} { // the third is counted
+			for _, action := range []string{"Act", "Wait"} {
+				r.Eventf(regarding, nil, corev1.EventTypeNormal, reason, action, "hm")
+				synctest.Wait()
+			}
+		}
+		r.Eventf(regarding, nil, corev1.EventTypeWarning, "One", "Act", "hm")
+		r.Eventf(regarding, Reference(foo("b"), fooKind), corev1.EventTypeNormal, "One", "Act", "hm")
+		r.Eventf(Reference(other, fooKind), nil, corev1.EventTypeNormal, "One", "Act", "hm")
 		require.NoError(t, stop())
-		require.Len(t, written(t, server), 1)
-		require.Equal(t, 1, lines.Len())
-		assert.Contains(t, lines.All()[0].ContextMap()["error"], "exist")
+		all := written(t, server)
+		require.Len(t, all, 7)
+		counts := map[string]int32{}
+		for _, e := range all {
+			if e.Series != nil {
+				counts[e.Reason+" "+e.Action] = e.Series.Count
+			}
+		}
+		assert.Equal(t, map[string]int32{"Two Act": 2, "Two Wait": 2}, counts)
+		assert.Zero(t, lines.Len(), "%v", lines.All())
+	})
+}
+
+func TestEventOfALongNameIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, r := newRecorder(t)
+		stop := start(t, r)
+		synctest.Wait()
+		for n := 225; n <= 253; n++ { // the name of an Event is longer than its object's, and may not be longer than 253
+			r.tell(foo(strings.Repeat("n", n)), "One")
+		}
+		require.NoError(t, stop())
+		assert.Len(t, written(t, server), 29)
 	})
 }
 

@@ -2,14 +2,18 @@ package recorder
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 )
@@ -68,10 +72,8 @@ func (n *run) count(counter *int, by int) {
 func (n *run) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	n.count(&n.writing, 1)
 	defer n.count(&n.writing, -1)
-	if instance := cut(event.ReportingInstance, maxText, ""); instance != event.ReportingInstance {
-		event = event.DeepCopy()           // client-go keeps it
-		event.ReportingInstance = instance // the names of the controller and of the host
-	}
+	event = named(event)
+	event.ReportingInstance = cut(event.ReportingInstance, maxText, "") // the names of the controller and of the host
 	written, err := n.EventSink.Create(ctx, event)
 	unsure := n.settle(event.Namespace+"/"+event.Name, err)
 	switch {
@@ -85,6 +87,23 @@ func (n *run) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Even
 		n.note(event, err)
 	}
 	return written, err
+}
+
+// named returns a copy of an Event with a name of its own. client-go names an Event by its object and its
+// time, so that of two in one instant the second would be lost, and its count be that of the first: in a bubble of
+// testing/synctest, where time stands still, and where clocks are coarse.
+func named(event *eventsv1.Event) *eventsv1.Event {
+	event = event.DeepCopy() // client-go keeps it
+	hash := fnv.New32a()
+	var related corev1.ObjectReference
+	if event.Related != nil {
+		related = *event.Related
+	}
+	_, _ = fmt.Fprintf(hash, "%q%q%q%q%q", event.Type, event.Reason, event.Action, event.Regarding, related)
+	if name := fmt.Sprintf("%s-%08x", event.Name, hash.Sum32()); len(name) <= validation.DNS1123SubdomainMaxLength {
+		event.Name = name
+	}
+	return event
 }
 
 // settle records whether the creation of an Event got an answer, and reports whether an earlier one
@@ -105,6 +124,7 @@ func (n *run) settle(name string, err error) (unsure bool) {
 func (n *run) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
 	n.count(&n.writing, 1)
 	defer n.count(&n.writing, -1)
+	event = named(event)
 	written, err := n.EventSink.Patch(ctx, event, data)
 	if !apierrors.IsNotFound(err) { // it is created again then
 		n.note(event, err)

@@ -1723,4 +1723,16 @@ var mutants = []mutant{{
 	text:  "own := http.NewCrossOriginProtection().Handler(routes)",
 	with:  "own := http.Handler(routes)",
 	tests: []string{"./examples/tour"},
+}, {
+	name:  "recorder: Events of one instant have one name",
+	file:  "controller/recorder/run.go",
+	text:  "event.Name = name",
+	with:  "_ = name",
+	tests: []string{"./controller/recorder"},
+}, {
+	name:  "write: a shallow member does not hide those of structs that are embedded more deeply",
+	file:  "controller/write/shape.go",
+	text:  "len(of) == 1 && !taken[name]",
+	with:  "len(of) == 1",
+	tests: []string{"./controller/write"},
 }}
