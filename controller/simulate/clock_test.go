@@ -53,18 +53,31 @@ func TestAnOperatorThatActsByTheClockIsDisturbedWhenItActs(t *testing.T) {
 	assert.Equal(t, "after step 2 (wait 1h30m) the cluster differs from the undisturbed run: ServiceAccount default/a-1 is missing", failures[0])
 }
 
-// A disturbed run settles earlier than the undisturbed one, and its clock is the same all the same.
-func TestAWaitCountsFromTheStepBefore(t *testing.T) {
-	var at []time.Time
+// What an operator makes at full hours, with their time in its name, is the same in both: a run that settles early
+// still does each step when the undisturbed one did.
+func TestStepsBesideAWaitComeAtTheSameTimes(t *testing.T) {
+	var at [][]time.Time // of each run
 	note := func(step Step) Step {
 		do := step.Do
-		step.Do = func(s *reflectortest.Server) error { at = append(at, time.Now()); return do(s) }
+		step.Do = func(s *reflectortest.Server) error {
+			at[len(at)-1] = append(at[len(at)-1], time.Now())
+			return do(s)
+		}
 		return step
 	}
 	steps := []Step{note(Create(parent("color", "red"))), Wait(10 * time.Minute), note(paint("blue")), Wait(time.Hour), note(Delete(parent()))}
-	s := Scenario{Operator: polling(keep), Steps: steps, Outside: func(*Scenario) func() []string { at = nil; return nil }}
-	_, failures := Play(t, s, "slow")
-	assert.Empty(t, failures)
-	require.Len(t, at, 3)
-	assert.Equal(t, []time.Duration{10 * time.Minute, time.Hour}, []time.Duration{at[1].Sub(at[0]), at[2].Sub(at[1])})
+	s := Scenario{Operator: polling(keep), Steps: steps, Serial: true, Outside: func(*Scenario) func() []string {
+		at = append(at, nil)
+		return nil
+	}}
+	for _, line := range []string{"slow", "crash after create serviceaccounts default/a#1", "fail update serviceaccounts default/a#1 with 500"} {
+		at = nil
+		_, failures := Play(t, s, line)
+		assert.Empty(t, failures, line)
+		require.Len(t, at[0], 3)
+		for _, disturbed := range at {
+			assert.Equal(t, at[0], disturbed, line)
+		}
+		assert.Equal(t, time.Hour, at[0][2].Sub(at[0][1]))
+	}
 }

@@ -361,9 +361,9 @@ func refusal(what string, t target) *metav1.Status {
 	return s
 }
 
-// note and tell write the trace.
+// note and tell write the trace. Bookmarks would be most of it.
 func (w *world) note(m *message, what string) {
-	if w.scenario.traced {
+	if w.scenario.traced && m.verb != bookmark {
 		w.tell("p%d %s", m.process.number, strings.TrimSpace(fmt.Sprintf("%s %s %s", what, m.verb, w.alias(m.target))))
 	}
 }

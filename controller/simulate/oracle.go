@@ -27,6 +27,7 @@ type result struct {
 	elects   bool      // the operator writes leases
 	watched  []string  // resources
 	after    map[int]state
+	settled  map[int]time.Time // when a step's state was noted
 	requests int
 	noops    int
 	created  map[string]int // by object

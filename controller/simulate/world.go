@@ -105,7 +105,7 @@ func newWorld(t *testing.T, s *Scenario, p *playing, undisturbed *result, line s
 	options := append([]reflectortest.Option{reflectortest.WithBookmarkInterval(bookmarkInterval), reflectortest.WithStableUIDs()}, own.Server...)
 	return &world{
 		scenario: &own, lines: lines, schedule: line, undisturbed: undisturbed, fired: make([]bool, len(line)), server: reflectortest.Start(t, options...), playing: p,
-		result:  &result{scenario: &own, after: map[int]state{}, created: map[string]int{}, deleted: map[string]int{}, removed: map[string]int{}},
+		result:  &result{scenario: &own, after: map[int]state{}, settled: map[int]time.Time{}, created: map[string]int{}, deleted: map[string]int{}, removed: map[string]int{}},
 		arrived: make(chan struct{}, 1), counts: map[string]int{}, before: map[string]point{}, leases: map[target]holder{}, terms: map[*process]map[target]bool{}, generated: map[string]string{}, expired: map[string]bool{},
 	}
 }
@@ -180,7 +180,7 @@ func (w *world) joined(n int) bool {
 // operator came so far: it may end, or write for ever.
 //
 // Most of a run's cost are the timers of the operator that fire while nothing is written. So a cluster
-// that is already as in the undisturbed run counts as settled much earlier.
+// that is already as in the undisturbed run counts as settled much earlier, unless the operator acts by the clock.
 func (w *world) settle(ctx context.Context) bool {
 	quiet := cmp.Or(w.scenario.Quiet, 20*time.Minute)
 	if w.until.IsZero() {
@@ -239,8 +239,13 @@ func (w *world) settle(ctx context.Context) bool {
 			}
 			w.checkObjects()
 			now := w.state()
-			if still >= quiet || now.equal(w.undisturbed.after[w.next]) {
-				w.result.after[w.next] = now
+			asUndisturbed := w.undisturbed != nil && now.equal(w.undisturbed.after[w.next])
+			if asUndisturbed && w.waits() && time.Now().Before(w.undisturbed.settled[w.next]) {
+				w.until = w.undisturbed.settled[w.next]
+				continue
+			}
+			if still >= quiet || asUndisturbed {
+				w.result.after[w.next], w.result.settled[w.next] = now, time.Now()
 				return true
 			}
 			early = quiet
@@ -277,6 +282,12 @@ func (w *world) settle(ctx context.Context) bool {
 		}
 		timer.Stop()
 	}
+}
+
+// waits reports whether the operator acts by the clock. Each step then comes at the time that it had in the
+// undisturbed run, unless a disturbance has cost more than Quiet: what is made at full hours is the same in both.
+func (w *world) waits() bool {
+	return (len(w.processes) > 1 || !w.schedule.standby()) && slices.ContainsFunc(w.scenario.Steps, func(s Step) bool { return s.wait > 0 })
 }
 
 // busy reports whether something was written of late. Requests count only then: how long a run waits
