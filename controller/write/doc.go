@@ -81,7 +81,8 @@
 // is a [client.ErrOtherObject]. [*OwnedError] names the owner of an object. [ErrNoVersion], [ErrSame],
 // [ErrNotStatus], [ErrDeleting] and [ErrOtherNamespace] are mistakes of the caller. [ErrAmbiguous],
 // [ErrTransformed] and [ErrNullDropped] name the path of a change that the struct, the cache or the
-// server does not allow. A redirect to another server is an [answer.RedirectError].
+// server does not allow. If the server cannot apply a change of lists, the function reads the object to
+// learn why: without the permission to get it, the error is that of the read. A redirect to another server is an [answer.RedirectError].
 //
 // # Code
 //

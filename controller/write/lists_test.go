@@ -24,7 +24,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 )
 
 // Workload has the fields of a Deployment that a small program reads.
@@ -462,9 +464,52 @@ func TestListThatAnotherClientChangedIsAConflict(t *testing.T) {
 			assert.True(t, apierrors.IsConflict(err), "%v", err)
 			assert.ErrorContains(t, err, "reconcile the key again")
 		}
+		forbidden := server.Inject(reflectortest.AnswerStatus(metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no permission"}).On("get", "deployments"))
+		for _, through := range []Patcher[*appsv1.Deployment]{all, clientset.AppsV1().Deployments("ns")} {
+			_, err := Patch(t.Context(), through, held, want)
+			assert.True(t, apierrors.IsForbidden(err), "%v", err)
+			assert.ErrorContains(t, err, "read the object, since only that shows how to change its lists: ")
+			assert.ErrorContains(t, err, "the server rejected our request due to an error in our request", "the reason of the read")
+		}
+		forbidden.Remove()
 		require.NoError(t, server.Delete(held.DeepCopy()))
 		_, err = Patch(t.Context(), all, held, want)
 		assert.True(t, apierrors.IsNotFound(err), "%v", err)
+	})
+}
+
+// write-W2, with the clients of client-go that take any kind.
+func TestConflictOverAListIsOneForGenericClientsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, all, typed := startWatched(t, `{"metadata":{"finalizers":["example.com/one"]},"status":{"others":1}}`)
+		free, err := dynamic.NewForConfig(server.Config())
+		require.NoError(t, err)
+		partial, err := metadata.NewForConfig(server.Config())
+		require.NoError(t, err)
+		resource := watchedKind.GroupVersion().WithResource("watcheds")
+		whole, err := free.Resource(resource).Namespace("ns").Get(t.Context(), "w", metav1.GetOptions{})
+		require.NoError(t, err)
+		held, err := partial.Resource(resource).Namespace("ns").Get(t.Context(), "w", metav1.GetOptions{})
+		require.NoError(t, err)
+		_, err = AddFinalizer(t.Context(), all, typed, "example.com/other")
+		require.NoError(t, err)
+
+		_, err = AddFinalizer(t.Context(), free.Resource(resource).Namespace("ns"), whole, "example.com/two")
+		assert.True(t, apierrors.IsConflict(err), "%v", err)
+		_, err = AddFinalizer(t.Context(), partial.Resource(resource).Namespace("ns"), held, "example.com/two")
+		assert.True(t, apierrors.IsConflict(err), "%v", err)
+
+		whole, err = free.Resource(resource).Namespace("ns").Get(t.Context(), "w", metav1.GetOptions{})
+		require.NoError(t, err)
+		want := whole.DeepCopy()
+		want.Object["spec"] = map[string]any{"list": []any{nil}}
+		whole, err = Patch(t.Context(), free.Resource(resource).Namespace("ns"), whole, want)
+		require.NoError(t, err)
+		want = whole.DeepCopy()
+		want.Object["spec"] = map[string]any{"list": []any{nil, "a"}}
+		got, err := Patch(t.Context(), free.Resource(resource).Namespace("ns"), whole, want)
+		require.NoError(t, err, "a null cannot be tested, but the client shows all that the server has")
+		assert.Equal(t, want.Object["spec"], got.Object["spec"])
 	})
 }
 

@@ -12,8 +12,10 @@ import (
 	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/missing"
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -194,6 +196,11 @@ type getter[T any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
+// subresourceGetter is one of client-go's dynamic and metadata clients.
+type subresourceGetter[T any] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions, subresources ...string) (T, error)
+}
+
 // isUnapplied reports whether a JSON patch failed because an operation did not apply. That 422 names no
 // object and no cause. The server also answers 422 if the result has another type, with the cause, or if a
 // webhook says so.
@@ -211,38 +218,22 @@ func isUnapplied(err error) bool {
 // If the object has another version, that is a conflict. Otherwise the server's document decides, which
 // only some clients return.
 func (p *patching[T]) review(ctx context.Context, plan *planner, cause error) (none T, err error) {
-	switch client := p.client.(type) {
-	case jsonGetter:
-		data, err := client.GetJSON(ctx, p.held.GetName(), metav1.GetOptions{})
-		if err != nil {
-			return none, err
-		}
-		shown := reflect.New(reflect.TypeOf(p.held).Elem()).Interface().(T)
-		if err := utiljson.Unmarshal(data, shown); err != nil { // as its client does
-			return none, discreet.Error(err)
-		}
-		if err := p.checkHeld(shown); err != nil {
-			return none, err
-		}
-		live, err := decodeDocument(data)
-		if err != nil {
-			return none, err
-		}
-		if plan, err = p.plan(live); err != nil {
-			return none, err
-		}
-		return p.apply(ctx, plan)
-	case getter[T]:
-		live, err := client.Get(ctx, p.held.GetName(), metav1.GetOptions{})
-		if err != nil {
-			return none, err
-		}
+	live, document, err := p.read(ctx)
+	if err == nil {
 		if err := p.checkHeld(live); err != nil {
 			return none, err
+		}
+		if document != nil {
+			if plan, err = p.plan(document); err != nil {
+				return none, err
+			}
+			return p.apply(ctx, plan)
 		}
 		if !needsOperations(p.shape, p.before, p.after, isNull) {
 			return p.merge(ctx) // the server has none of these lists
 		}
+	} else if !errors.Is(err, stream.ErrNoGet) {
+		return none, fmt.Errorf("read the object, since only that shows how to change its lists: %w (%w)", err, cause)
 	}
 	if errors.Is(cause, errTooMany) {
 		return none, cause
@@ -256,6 +247,33 @@ func (p *patching[T]) review(ctx context.Context, plan *planner, cause error) (n
 		texts[i] = at[i].String()
 	}
 	return none, fmt.Errorf("%s: %w (%w)", strings.Join(texts, ", "), ErrAmbiguous, cause)
+}
+
+// read reads the object, and also returns its document if the client shows all of it.
+func (p *patching[T]) read(ctx context.Context) (live T, document map[string]any, err error) {
+	switch client := p.client.(type) {
+	case jsonGetter:
+		data, err := client.GetJSON(ctx, p.held.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return live, nil, err
+		}
+		live = reflect.New(reflect.TypeOf(p.held).Elem()).Interface().(T)
+		if err := utiljson.Unmarshal(data, live); err != nil { // as its client does
+			return live, nil, discreet.Error(err)
+		}
+		document, err = decodeDocument(data)
+		return live, document, err
+	case getter[T]:
+		live, err = client.Get(ctx, p.held.GetName(), metav1.GetOptions{})
+	case subresourceGetter[T]:
+		live, err = client.Get(ctx, p.held.GetName(), metav1.GetOptions{})
+	default:
+		err = stream.ErrNoGet
+	}
+	if _, showsAll := any(live).(runtime.Unstructured); err == nil && showsAll {
+		document, err = documentOf(p.shape, live)
+	}
+	return live, document, err
 }
 
 // checkHeld returns an error unless the server's object is the one and the version that is held, and has
