@@ -25,6 +25,7 @@ import (
 type written struct {
 	ownwrites.Write
 	version store.Version // of Object
+	final   bool          // Object was being deleted, and had no finalizers left
 	waits   []wait        // until the caches show it
 	ended   time.Time     // when the call ended
 }
@@ -69,6 +70,7 @@ func (c *call) Record(write ownwrites.Write) {
 		return
 	}
 	w := written{Write: write, version: store.VersionOf(write.Object)}
+	w.final = write.Object.GetDeletionTimestamp() != nil && len(write.Object.GetFinalizers()) == 0
 	w.waits = c.run.waits(c.key, w)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +78,7 @@ func (c *call) Record(write ownwrites.Write) {
 		// A client reports its writes, and its caller may report them again. A write that changes
 		// nothing returns the state of an earlier one. Only one write made that state.
 		for i := range c.writes {
-			if one := &c.writes[i]; one.version == w.version && one.Deleted == w.Deleted {
+			if one := &c.writes[i]; one.version == w.version && one.Deleted == w.Deleted && one.final == w.final {
 				if w.certain() {
 					one.Created, one.Replaced = w.Created, w.Replaced
 				}
@@ -107,7 +109,9 @@ func (c *call) written() []written {
 // A cache may leave an object out for another reason, such as an object outside of the namespace of
 // a generated client. The wait then ends when the cache has reached a later version, at the latest
 // with a bookmark, or as [WithReadYourWritesTimeout] says. Use package scoped for such a namespace.
-// The wait also ends when the object is deleted. In a reconciler of several clusters, RecordWrite
+// The wait also ends when the object is deleted. If the write took the last finalizer of an object that
+// is being deleted, the wait ends when the cache does not hold the object, or holds it without
+// finalizers. In a reconciler of several clusters, RecordWrite
 // assumes that the write went to the key's cluster.
 //
 // The functions of package write and the methods of client.Resource call RecordWrite by themselves,
@@ -217,17 +221,26 @@ func (w *watching[S]) shows(cache *store.View[S], key store.Key, what written) w
 		return err
 	}
 	switch {
-	case what.Deleted:
+	case what.Deleted || what.final && w.informer.Selects(what.Object):
+		// The server answers the removal of the last finalizer with the version of the state before, and
+		// removes the object. No later state has finalizers again.
+		enough := func(held metav1.Object) bool {
+			switch {
+			case store.VersionOf(held).UID != what.version.UID:
+				return true
+			case what.final:
+				return len(held.GetFinalizers()) == 0
+			}
+			return held.GetDeletionTimestamp() != nil
+		}
 		return func(ctx context.Context) error {
 			if err := seen(ctx); err != nil {
 				return err
 			}
-			err := waitUntil(ctx, cache, key, func(held metav1.Object) bool {
-				return store.VersionOf(held).UID != what.version.UID || held.GetDeletionTimestamp() != nil
-			})
+			err := waitUntil(ctx, cache, key, enough)
 			if _, rejects := progressIn(cache, key); err != nil && !rejects {
 				catchUp := func(ctx context.Context) error { return w.informer.CatchUp(ctx, time.Now(), key) }
-				return &undeleted{fmt.Errorf("cache still holds %s without a deletion timestamp: %w", key, err), catchUp}
+				return &undeleted{fmt.Errorf("cache still holds %s as it was before its deletion: %w", key, err), catchUp}
 			}
 			return err
 		}

@@ -428,6 +428,31 @@ func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
 	}
 }
 
+// Such as a pod whose grace period goes on, or a Namespace, whose own finalizers are in its spec.
+func TestWriteToAnEndingObjectWithoutFinalizersIsNotWaitedForLongerThanOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), secret("s", "a"))
+		var got list
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
+			got.add("called")
+			held, ok := w.secrets.Cache().Get(store.Key{Namespace: "ns", Name: "s"})
+			if ok {
+				same := held.DeepCopy()
+				same.DeletionTimestamp = new(metav1.Now())
+				RecordWrite(ctx, same)
+			}
+			return Result{}, nil
+		}, w.ofSecrets, WithReadYourWritesTimeout(time.Hour)))
+		synctest.Wait()
+		got.take()
+		w.touch("a", "1")
+		synctest.Wait()
+		assert.Equal(t, []string{"called"}, got.take())
+		require.NoError(t, stop())
+	})
+}
+
 func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -93,7 +93,9 @@ func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], he
 	want.SetFinalizers(slices.DeleteFunc(want.GetFinalizers(), func(other string) bool { return other == finalizer }))
 	current, err := Patch(ctx, client, held, want)
 	if isGone(err, held) {
-		ownwrites.Report(ctx, ownwrites.Write{Object: held, Deleted: true})
+		gone := Copy(held) // as the server answers who removes the last finalizer
+		gone.SetFinalizers(nil)
+		ownwrites.Report(ctx, ownwrites.Write{Object: gone, Deleted: true})
 		return held, nil
 	}
 	if err == nil && !stream.IsNil(current) && slices.Contains(current.GetFinalizers(), finalizer) {

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -203,6 +207,86 @@ func TestFinalizerGoesAfterTheCleanup(t *testing.T) {
 		_, err = w.configMaps.Get(t.Context(), "c", metav1.GetOptions{})
 		assert.True(t, apierrors.IsNotFound(err), "it was the last one")
 	})
+}
+
+// write-W3: the answer to the removal of the last finalizer has the version of the state before.
+func TestCleanupIsNotRepeatedWhileTheCacheLacksTheRemoval(t *testing.T) {
+	type sequence struct {
+		events    int // that the cache gets before its watch stalls
+		generated bool
+		before    func(*world, context.Context, *corev1.ConfigMap) *corev1.ConfigMap
+		cleanup   func(*world)
+	}
+	labelled := func(w *world, ctx context.Context, held *corev1.ConfigMap) *corev1.ConfigMap {
+		want := held.DeepCopy()
+		want.Labels = map[string]string{"phase": "ending"}
+		current, err := Patch(ctx, w.resource(), held, want)
+		require.NoError(w.t, err)
+		return current
+	}
+	removed := func(w *world) {
+		c := w.get()
+		c.Finalizers = nil
+		require.NoError(w.t, w.server.Update(c))
+		<-time.After(time.Second) // a watch that works has shown it by now
+	}
+	for name, s := range map[string]sequence{
+		"a Resource":                         {events: 2},
+		"a generated client":                 {events: 2, generated: true},
+		"after another write of the call":    {events: 3, before: labelled},
+		"another process removed it":         {events: 2, cleanup: removed},
+		"another process, and it was shown":  {events: 9, cleanup: removed},
+		"the cache shows it immediately":     {events: 9},
+		"also after another write of a call": {events: 9, before: labelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.configMap(func(c *corev1.ConfigMap) { c.Finalizers = []string{finalizer} })
+				require.NoError(t, w.configMaps.Delete(t.Context(), "c", metav1.DeleteOptions{}))
+				release := make(chan struct{})
+				w.server.Inject(reflectortest.StallAfterEvents(s.events, release).On("watch", "configmaps").Times(1))
+				var through Patcher[*corev1.ConfigMap] = w.resource()
+				if s.generated {
+					through = w.configMaps
+				}
+				var cleaned, ended atomic.Int32
+				informed := informer.New(w.configMaps)
+				r := reconcile.New("test", informed, func(ctx context.Context, _ store.Key, held *corev1.ConfigMap) (reconcile.Result, error) {
+					if held == nil {
+						ended.Add(1)
+						return reconcile.Result{}, nil
+					}
+					if s.before != nil {
+						held = s.before(w, ctx, held)
+					}
+					_, _, err := Finalize(ctx, through, held, finalizer, func(context.Context, *corev1.ConfigMap) error {
+						cleaned.Add(1)
+						if s.cleanup != nil {
+							s.cleanup(w)
+						}
+						return nil
+					})
+					return reconcile.Result{RequeueAfter: time.Second}, err
+				})
+				all := manager.New(nil)
+				all.Add(informed)
+				all.Add(r)
+				ctx, cancel := context.WithCancel(t.Context())
+				result := make(chan error, 1)
+				go func() { result <- all.Run(ctx) }()
+				<-time.After(10 * time.Second)
+				assert.EqualValues(t, 1, cleaned.Load())
+				assert.Equal(t, s.events > 3, ended.Load() > 0, "the wait ends with the deletion, and not before")
+				close(release)
+				<-time.After(2 * time.Second)
+				assert.EqualValues(t, 1, cleaned.Load())
+				assert.Positive(t, ended.Load(), "the key does not wait on")
+				cancel()
+				require.NoError(t, <-result)
+			})
+		})
+	}
 }
 
 func TestDeletionWithoutTheFinalizerIsNobodysBusiness(t *testing.T) {

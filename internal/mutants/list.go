@@ -170,6 +170,24 @@ var mutants = []mutant{{
 	with:  "",
 	tests: []string{"./controller/manager"},
 }, {
+	name:  "reconcile: the removal of the last finalizer is not waited for",
+	file:  "controller/reconcile/written.go",
+	text:  "case what.Deleted || what.final && w.informer.Selects(what.Object):",
+	with:  "case what.Deleted:",
+	tests: []string{"./controller/write"},
+}, {
+	name:  "reconcile: the removal of the last finalizer is the write before it",
+	file:  "controller/reconcile/written.go",
+	text:  " && one.final == w.final {",
+	with:  " {",
+	tests: []string{"./controller/write"},
+}, {
+	name:  "write: an object that is gone already is reported with its finalizers",
+	file:  "controller/write/metadata.go",
+	text:  "gone.SetFinalizers(nil)",
+	with:  "",
+	tests: []string{"./controller/write"},
+}, {
 	name:  "reconcile: a key waits for a write that a restored server has lost",
 	file:  "controller/reconcile/written.go",
 	text:  "if versions.Later(before, version()) {",
