@@ -42,17 +42,21 @@ type Scenario struct {
 	Steps []Step
 	// Players are the controllers around the operator. The garbage collector always plays.
 	Players []Player
-	// Invariant is checked after each write of the operator, each step, and each turn of the players.
+	// Invariant is checked after each write of the operator, each step, and each turn of the players, one check
+	// at a time in a run. One that remembers earlier states has to be that of one run: let Outside set it. It
+	// forgets them when the ResourceVersion of s is lower than before, because a schedule has then restored the
+	// server from a backup.
 	Invariant func(s *reflectortest.Server) error
 	// Outside makes fakes of the systems outside of the cluster for one run, and gives them to what uses them:
 	// it sets Operator of run, which is the scenario of that run alone, and if need be its Steps, Players,
 	// Invariant or Server. It returns a function that returns the state of the fakes as lines, which are
-	// compared like objects, or nil.
+	// compared like objects, or nil if there are none.
 	Outside func(run *Scenario) (lines func() []string)
 	// Serial plays runs one after another, for an operator that keeps package variables. Without it,
 	// GOMAXPROCS runs play at once.
 	Serial bool
-	// Normalize removes from an object what may differ between two correct runs.
+	// Normalize removes from an object the fields that may differ between two correct runs. It cannot remove the
+	// object.
 	Normalize func(object map[string]any)
 	// OldServers lets the server refuse watch-lists, as Kubernetes 1.33 does, and adds restarts behind a
 	// write: a list at version "0" then comes from an API server that lags. A process that takes over may then
@@ -310,7 +314,7 @@ func (s *Scenario) begin(t *testing.T, dog *watchdog) (*result, error) {
 	return undisturbed, nil
 }
 
-// Play plays one line, and returns what happened, in order, and what is wrong.
+// Play plays one line, or the undisturbed run if it is empty, and returns what happened, in order, and what is wrong.
 func Play(t *testing.T, s Scenario, line string) (trace, failures []string) {
 	t.Helper()
 	trace, failures, err := s.play(t, line)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller/simulate"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -50,16 +51,13 @@ func TestStatusFollowsTheDeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t, custom)
 		go run(t.Context(), server.Config())
+		go server.WaitFor(t.Context(), func() bool { simulate.Deployments(server); return false }) // after each change
 		require.NoError(t, server.Create(newApp("shop", 2)))
 		<-time.After(time.Minute)
 
 		deployment := deploymentOf("shop")
 		require.NoError(t, server.Get(deployment))
 		assert.EqualValues(t, 2, *deployment.Spec.Replicas)
-		deployment.Status.ReadyReplicas = 2 // as the controller of Deployments does
-		require.NoError(t, server.Update(deployment))
-		<-time.After(time.Minute)
-
 		app := newApp("shop", 2)
 		require.NoError(t, server.Get(app))
 		assert.EqualValues(t, 2, app.Status.ReadyReplicas)
