@@ -104,6 +104,31 @@ func TestCatchUpOfAQuietKindListsIfTheServerHasForgottenTheVersion(t *testing.T)
 	})
 }
 
+func TestCatchUpLeavesAWatchAloneThatIsPastAForgottenVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithBookmarkInterval(0))
+		release, answer := make(chan struct{}), make(chan struct{})
+		server.Inject(reflectortest.StallAfterEvents(1, release).On("watch", "configmaps").Times(1))
+		m := mirrored(t, server, false)
+		require.NoError(t, server.Create(aConfigMap("a")))
+		busy(t, server)
+		<-time.After(time.Second)
+		server.Inject(reflectortest.Stall(answer).On("watch", "configmaps").Times(1)) // the watch of CatchUp
+		server.Inject(reflectortest.Answer(410).On("watch", "configmaps").Times(1))
+		requests := len(server.Requests())
+		done, _ := catchingUp(t.Context(), m, time.Now())
+		synctest.Wait()
+		close(release) // Run receives a while the check is on its way
+		synctest.Wait()
+		require.Equal(t, []string{"a"}, m.names())
+		close(answer)
+		require.NoError(t, <-done)
+		for _, r := range server.Requests()[requests:] {
+			assert.Empty(t, r.Query.Get("sendInitialEvents"), "a list of Run")
+		}
+	})
+}
+
 func TestCatchUpWaitsForAChangeThatTheWatchDidNotBring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)

@@ -127,7 +127,7 @@ func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before str
 		return newest, true, nil
 	}
 	if err != nil {
-		if protocol.Classify(err) == protocol.Expired && r.State().observed == at { // else Run has listed meanwhile
+		if protocol.Classify(err) == protocol.Expired && r.State().observed == at { // else the watch of Run has gone on
 			r.expire(err)
 		}
 		return newest, false, r.newError(protocol.OpWatch, at, err)

@@ -158,6 +158,24 @@ func TestLedMemberThatWorksOnWithoutTheLeaseIsNotAlive(t *testing.T) {
 	})
 }
 
+func TestStoppedMemberThatWorksOnWithoutTheLeaseIsNotAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		m := New(nil, WithElection(newLock(t, server, "one")))
+		release := make(chan struct{})
+		deaf := m.AddLeaderElected(&member{name: "deaf", notes: &journal{}, run: func(context.Context) error { <-release; return nil }})
+		stop := start(t, m)
+		<-time.After(time.Minute)
+		deaf.Stop()
+		server.Inject(reflectortest.Answer(500).On("", "leases"))
+		<-time.After(time.Minute)
+		assert.ErrorContains(t, m.Alive(), "and a member that was stopped works on for")
+		server.ClearFaults()
+		close(release)
+		require.NoError(t, stop())
+	})
+}
+
 func TestCallThatDoesNotEndIsNotAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)

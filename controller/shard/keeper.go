@@ -108,11 +108,11 @@ func (k *keeper) lose(err error) {
 	first := k.lost == nil
 	if first {
 		k.lost = err
+		k.of.hardStop() // before run sees the loss and ends the work: its cause is then ErrStopNow
 	}
 	k.stop()
 	k.mu.Unlock()
 	if first {
-		k.of.hardStop()
 		k.of.endRequests()
 		k.of.sight.poke()
 	}

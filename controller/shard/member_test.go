@@ -379,6 +379,18 @@ func TestValidKnowsThatTheMachineWasSuspended(t *testing.T) {
 	assert.NoError(t, k.err(), "the time of day may have been set: the next renewal shows whether the lease is lost")
 }
 
+func TestLossIsSeenAfterTheHardStop(t *testing.T) {
+	k := &keeper{of: &life{sight: &sight{}}, stop: func() {}}
+	stopped := false
+	k.of.hardStop = func() {
+		stopped = true
+		assert.False(t, k.mu.TryLock(), "run may see the loss, and end the work with another cause")
+	}
+	k.of.endRequests = func() {}
+	k.lose(errLost)
+	assert.True(t, stopped)
+}
+
 func TestRunOnceAtATimeAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)

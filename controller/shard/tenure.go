@@ -51,7 +51,6 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 		switch {
 		case lost && !t.lost:
 			t.lost = true
-			t.hardStop() // before the context ends: its cause is then ErrStopNow
 			t.end(errLost, t.of.lease-t.of.deadline)
 		case !mine && c.version() != t.version && !t.ending:
 			// The lease was changed by hand.

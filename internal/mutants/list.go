@@ -38,6 +38,12 @@ var mutants = []mutant{{
 	with:  "if err := m.leases.Load().Ready(); err != nil && false {",
 	tests: []string{"./controller/shard"},
 }, {
+	name:  "shard: work sees the loss of its lease before the hard stop",
+	file:  "controller/shard/keeper.go",
+	text:  "		k.of.hardStop() // before",
+	with:  "		defer k.of.hardStop() // before",
+	tests: []string{"./controller/shard"},
+}, {
 	name:  "shard: work that goes on without the lease is reported as late as a handover",
 	file:  "controller/shard/tenure.go",
 	text:  "t.end(errLost, t.of.lease-t.of.deadline)",
@@ -163,6 +169,12 @@ var mutants = []mutant{{
 	text:  "case behind:",
 	with:  "case false && behind:",
 	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "manager: a stopped member that works on without the lease is not mentioned",
+	file:  "controller/manager/manager.go",
+	text:  "	if len(running) == 0 {",
+	with:  "	if false {",
+	tests: []string{"./controller/manager"},
 }, {
 	name:  "manager: a led informer goes on after the loss of the lease",
 	file:  "controller/manager/manager.go",
@@ -1201,6 +1213,12 @@ var mutants = []mutant{{
 	text:  "limiter != nil && limiter.Wait(ctx) == nil {",
 	with:  "limiter != nil && ctx == nil {",
 	tests: []string{"./reflector/client"},
+}, {
+	name:  "reflector: CatchUp ends a watch that is past the forgotten version",
+	file:  "reflector/freshness.go",
+	text:  "protocol.Classify(err) == protocol.Expired && r.State().observed == at {",
+	with:  "protocol.Classify(err) == protocol.Expired {",
+	tests: []string{"./reflector"},
 }, {
 	name:  "reflector: CatchUp ends the list that it waits for",
 	file:  "reflector/freshness.go",
