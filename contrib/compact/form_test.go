@@ -184,6 +184,8 @@ func TestObjectThatCannotBeEncodedIsRejected(t *testing.T) {
 	p := compact.NewPacker(func(*corev1.Pod) (store.Key, error) { panic("no key today") })
 	_, err = p.Pack(panicking)
 	assert.ErrorIs(t, err, store.ErrPanic)
+	assert.ErrorContains(t, err, "(form_test.go:")
+	assert.NotContains(t, err.Error(), "no key today", "it may be the value of a Secret")
 }
 
 // broken is generated, and its methods do not fit each other.

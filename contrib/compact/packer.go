@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -114,7 +115,7 @@ func recovering[R any](do func() (R, error)) (result R, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			var none R
-			result, err = none, fmt.Errorf("%w: %v", store.ErrPanic, value)
+			result, err = none, discreet.Panicked(value)
 		}
 	}()
 	return do()

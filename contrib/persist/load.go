@@ -12,6 +12,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -175,7 +176,7 @@ func (l *loaded[T]) decodeOne(n int, r record, codec Codec[T], keyOf store.KeyFu
 		case interface{ Addr() uintptr }: // a fault when reading the mapping
 			err = fmt.Errorf("%w: %v: %v", ErrDamaged, key, value)
 		default:
-			err = fmt.Errorf("%w: %v: %w", ErrUndecodable, key, panicOf(value))
+			err = fmt.Errorf("%w: %v: %w", ErrUndecodable, key, discreet.Panicked(value))
 		}
 	}()
 	key, ok = keyOfBytes(r.key)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/discreet"
 	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/store"
 	bolt "go.etcd.io/bbolt"
@@ -283,7 +284,7 @@ func (s *Store[T]) left(batch pending[T], w writer[T]) pending[T] {
 func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("write: %w", panicOf(value))
+			err = fmt.Errorf("write: %w: %.1000s", store.ErrPanic, fmt.Sprint(value)) // of bbolt: see encode
 		}
 	}()
 	if s.unsure {
@@ -551,11 +552,8 @@ func (s *fileState) without(key store.Key, version store.Version) {
 func encode[T any](codec Codec[T], object T) (data []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = panicOf(value)
+			err = discreet.Panicked(value)
 		}
 	}()
 	return codec.Encode(object)
 }
-
-// panicOf returns the error for the value of a panic. It has no stack: each object may have such an error.
-func panicOf(value any) error { return fmt.Errorf("%w: %.1000s", store.ErrPanic, fmt.Sprint(value)) }

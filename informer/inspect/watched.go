@@ -123,11 +123,11 @@ func errorText(err error) string {
 }
 
 // encode returns the JSON of an object, whose method MarshalJSON may panic. The page masks Secrets, so the text of
-// an error quotes no value of the object; a panic is shown as it is.
+// an error quotes no value of the object.
 func encode[T any](object T) (encoded []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("%w: %v", store.ErrPanic, value)
+			err = discreet.Panicked(value)
 		}
 	}()
 	if encoded, err = json.Marshal(object); err != nil {

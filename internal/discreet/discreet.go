@@ -42,19 +42,27 @@ func (e *known) Discreet() string { return e.text }
 func (e *known) Unwrap() error    { return e.error }
 
 // Panic returns the error for a panic that is being recovered: call it in the deferred function itself. Its text
-// for logs names the function that panicked, because the value may be one of an object.
+// for logs names the function that panicked and the type of the value, because the value may be one of an object.
 func Panic(value any) error {
+	return WithText(panicText(value)+": errors.Unwrap has the value and the stack", panicked.Error(value))
+}
+
+// Panicked is [Panic] without the value and the stack, where each object of a cache may have such an error.
+func Panicked(value any) error { return &wrapped{panicText(value), panicked.Err} }
+
+func panicText(value any) string {
 	at := "a method"
 	var pcs [16]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])]) // the caller of the deferred function, and below
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs[:])]) // the caller of the deferred function, and below
 	for more := true; more; {
 		var frame runtime.Frame
-		if frame, more = frames.Next(); !strings.HasPrefix(frame.Function, "runtime.") && frame.Function != "" {
-			at = fmt.Sprintf("%s (%s:%d)", frame.Function, filepath.Base(frame.File), frame.Line)
+		frame, more = frames.Next()
+		if of := frame.Function; of != "" && !strings.HasPrefix(of, "runtime.") && !strings.HasPrefix(of, "encoding/json.") { // which panics again
+			at = fmt.Sprintf("%s (%s:%d)", of, filepath.Base(frame.File), frame.Line)
 			break
 		}
 	}
-	return WithText(fmt.Sprintf("%v of %s: errors.Unwrap has the value and the stack", panicked.Err, at), panicked.Error(value))
+	return fmt.Sprintf("%v of %.500s with a %.200T", panicked.Err, at, value)
 }
 
 type wrapped struct {

@@ -170,6 +170,12 @@ var mutants = []mutant{{
 	with:  "case false && behind:",
 	tests: []string{"./controller/reconcile"},
 }, {
+	name:  "discreet: a panic quotes its value",
+	file:  "internal/discreet/discreet.go",
+	text:  "&wrapped{panicText(value), panicked.Err}",
+	with:  "&wrapped{panicText(value) + panicked.Error(value).Error(), panicked.Err}",
+	tests: []string{"./store/guard"},
+}, {
 	name:  "manager: a stopped member that works on without the lease is not mentioned",
 	file:  "controller/manager/manager.go",
 	text:  "	if len(running) == 0 {",

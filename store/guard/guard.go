@@ -228,11 +228,11 @@ func suspicion(since map[string]bool, earlier []string) *MutationError {
 	return e
 }
 
-// encode returns the JSON of an object. The text of an error quotes no value of the object; a panic is shown as it is.
+// encode returns the JSON of an object. The text of an error quotes no value of the object.
 func encode[T any](object T) (encoded []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("%w: %v", store.ErrPanic, value)
+			err = discreet.Panicked(value)
 		}
 	}()
 	if encoded, err = json.Marshal(object); err != nil {

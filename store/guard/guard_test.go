@@ -192,17 +192,29 @@ func TestObjectsWithoutAFormAreToldOnce(t *testing.T) {
 }
 
 // vault is an object whose own method does not encode it, and quotes why.
-type vault struct{}
+type vault struct{ panics bool }
 
-func (*vault) MarshalJSON() ([]byte, error) { return nil, errors.New("bad password hush") }
+func (v *vault) MarshalJSON() ([]byte, error) {
+	if v.panics {
+		panic("bad password hush")
+	}
+	return nil, errors.New("bad password hush")
+}
 
 func TestErrorOfAnObjectThatDoesNotEncodeQuotesNoValue(t *testing.T) {
-	cache := store.New(func(*vault) (store.Key, error) { return key, nil })
-	var told []error
-	Watch("vaults", cache, Report(func(err error) { told = append(told, err) }))
-	require.NoError(t, cache.Add(&vault{}))
-	require.Len(t, told, 1)
-	assert.NotContains(t, told[0].Error(), "hush")
+	for _, panics := range []bool{false, true} {
+		cache := store.New(func(*vault) (store.Key, error) { return key, nil })
+		var told []error
+		Watch("vaults", cache, Report(func(err error) { told = append(told, err) }))
+		require.NoError(t, cache.Add(&vault{panics}))
+		require.Len(t, told, 1)
+		assert.NotContains(t, told[0].Error(), "hush")
+		if panics {
+			assert.ErrorIs(t, told[0], store.ErrPanic)
+			assert.ErrorContains(t, told[0], "guard.(*vault).MarshalJSON (guard_test.go:")
+			assert.ErrorContains(t, told[0], "with a string")
+		}
+	}
 }
 
 func TestValuesAndMaps(t *testing.T) {
