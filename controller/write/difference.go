@@ -96,7 +96,7 @@ func documentOf(s shape, object metav1.Object) (map[string]any, error) {
 	if metadata, ok := document["metadata"].(map[string]any); ok {
 		delete(metadata, "managedFields")
 	}
-	s.withoutNulls(document)
+	s.withoutNulls(document, s.isServers())
 	return document, nil
 }
 

@@ -48,7 +48,7 @@ var errUnclear = errors.New("a null in a list cannot be tested")
 // plan returns the operations that turn the held document into the wanted one. live is the server's
 // document at held's version, or nil.
 func (d *difference) plan(live map[string]any) (*planner, error) {
-	p := &planner{known: live != nil, held: d.held, zeros: d.shape.t != nil && strings.HasPrefix(d.shape.t.PkgPath(), "k8s.io/api/")}
+	p := &planner{known: live != nil, held: d.held, zeros: d.shape.isServers()}
 	return p, p.object(nil, d.shape, live, d.before, d.after)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -289,6 +290,21 @@ func TestNilAndEmptyDifferOnlyIfTheirJSONDoes(t *testing.T) {
 	patch, err = mergePatchOf(&object{}, &object{Lists: []string{}})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"lists": []any{}}, patch)
+
+	// A server of Kubernetes' own kinds stores protobuf, which has no empty list, so each call would send it again.
+	slice := func(endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{Endpoints: endpoints, Ports: []discoveryv1.EndpointPort{}}
+	}
+	patch, err = mergePatchOf(&discoveryv1.EndpointSlice{}, slice([]discoveryv1.Endpoint{}...))
+	require.NoError(t, err)
+	assert.Empty(t, patch)
+	one := discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}}
+	patch, err = mergePatchOf(slice(one), slice([]discoveryv1.Endpoint{}...))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"endpoints": nil}, patch)
+	patch, err = mergePatchOf(&discoveryv1.EndpointSlice{}, slice(one))
+	require.NoError(t, err)
+	assert.Len(t, patch, 1)
 }
 
 // document is JSON of a few fields, lists and nulls.

@@ -105,22 +105,28 @@ func (s shape) showsAll(value, shown any) bool {
 	return true
 }
 
+// isServers reports whether the shape is that of a kind of Kubernetes itself, whose server decodes into the same Go
+// type, and stores protobuf.
+func (s shape) isServers() bool { return s.t != nil && strings.HasPrefix(s.t.PkgPath(), "k8s.io/api/") }
+
 // withoutNulls removes the members of structs that are null. Such a null stands for a nil pointer,
-// slice or map, so the member is absent. Nulls in free-form data and in maps stay.
-func (s shape) withoutNulls(value any) {
+// slice or map, so the member is absent. Nulls in free-form data and in maps stay. With lists, empty ones count as
+// null: protobuf knows no other.
+func (s shape) withoutNulls(value any, lists bool) {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, v := range value {
-			if v == nil && s.isStruct() {
+			list, isList := v.([]any)
+			if s.isStruct() && (v == nil || lists && isList && len(list) == 0) {
 				delete(value, name)
 				continue
 			}
 			f, _ := s.member(name)
-			f.shape.withoutNulls(v)
+			f.shape.withoutNulls(v, lists)
 		}
 	case []any:
 		for _, v := range value {
-			s.item().withoutNulls(v)
+			s.item().withoutNulls(v, lists)
 		}
 	}
 }
