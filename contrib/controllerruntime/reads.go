@@ -1,6 +1,7 @@
 package controllerruntime
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"reflect"
@@ -79,10 +80,11 @@ type readOptions struct {
 // cache.New.
 func newReaders(opts cache.Options) *readers {
 	r := &readers{
-		scheme:   opts.Scheme,
-		defaults: readOptions{share: isTrue(opts.DefaultUnsafeDisableDeepCopy), several: len(opts.DefaultNamespaces) > 0},
-		byKind:   map[schema.GroupVersionKind]readOptions{},
+		scheme: opts.Scheme,
+		byKind: map[schema.GroupVersionKind]readOptions{},
 	}
+	copied := someCopy(opts.DefaultNamespaces)
+	r.defaults = readOptions{share: isTrue(opts.DefaultUnsafeDisableDeepCopy) && !copied, several: len(opts.DefaultNamespaces) > 0}
 	for example, by := range opts.ByObject {
 		kind, err := apiutil.GVKForObject(example, opts.Scheme)
 		if err != nil {
@@ -92,9 +94,7 @@ func newReaders(opts cache.Options) *readers {
 		if by.Namespaces != nil {
 			of.several = len(by.Namespaces) > 0
 		}
-		if by.UnsafeDisableDeepCopy != nil {
-			of.share = *by.UnsafeDisableDeepCopy
-		}
+		of.share = isTrue(cmp.Or(by.UnsafeDisableDeepCopy, opts.DefaultUnsafeDisableDeepCopy)) && !copied && !someCopy(by.Namespaces)
 		r.byKind[kind] = of
 	}
 	r.byType.Store(&map[reflect.Type]*reader{})
@@ -139,6 +139,16 @@ func (r *readers) optionsOf(kind schema.GroupVersionKind) readOptions {
 }
 
 func isTrue(option *bool) bool { return option != nil && *option }
+
+// someCopy reports whether reads of one of the namespaces have to be copied. Then those of all are.
+func someCopy(namespaces map[string]cache.Config) bool {
+	for _, config := range namespaces {
+		if config.UnsafeDisableDeepCopy != nil && !*config.UnsafeDisableDeepCopy {
+			return true
+		}
+	}
+	return false
+}
 
 // remove removes the reader of an object's type.
 func (r *readers) remove(object client.Object) {

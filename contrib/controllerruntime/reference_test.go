@@ -128,6 +128,30 @@ func TestReadersShareARequestedObjectByDefault(t *testing.T) {
 	}
 }
 
+func TestReadersOfARequestedObjectGetCopiesWhereTheNamespaceHasThem(t *testing.T) {
+	byKind := func(by cache.ByObject) map[client.Object]cache.ByObject {
+		return map[client.Object]cache.ByObject{&corev1.Secret{}: by}
+	}
+	copied := map[string]cache.Config{"a": {UnsafeDisableDeepCopy: new(false)}}
+	for name, opts := range map[string]cache.Options{
+		"of the kind":               {DefaultUnsafeDisableDeepCopy: new(true), ByObject: byKind(cache.ByObject{Namespaces: copied})},
+		"of the kind, which has it": {ByObject: byKind(cache.ByObject{UnsafeDisableDeepCopy: new(true), Namespaces: copied})},
+		"of all kinds":              {DefaultUnsafeDisableDeepCopy: new(true), DefaultNamespaces: copied},
+		"of all kinds, the kind has it": {
+			DefaultNamespaces: copied, ByObject: byKind(cache.ByObject{UnsafeDisableDeepCopy: new(true)}),
+		},
+	} {
+		c := startedWith(t, byReference(Reference{Owned: mine}), secretServer(t).Config(), opts)
+		for _, secret := range []string{"owned", "other"} {
+			var got, held corev1.Secret
+			key := client.ObjectKey{Namespace: "a", Name: secret}
+			require.NoError(t, c.Get(t.Context(), key, &got))
+			require.NoError(t, c.Get(t.Context(), key, &held, client.UnsafeDisableDeepCopy))
+			assert.NotSame(t, &held.Data["token"][0], &got.Data["token"][0], "%s: %s", name, secret)
+		}
+	}
+}
+
 func TestByReferenceHoldsUnstructuredObjectsToo(t *testing.T) {
 	server := secretServer(t)
 	c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{})
