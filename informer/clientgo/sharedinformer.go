@@ -181,6 +181,12 @@ func ending(ctx context.Context) (context.Context, context.CancelFunc) {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // the other one has no values
+	select {
+	case <-stop: // before the goroutine below could tell
+		cancel()
+		return ctx, cancel
+	default:
+	}
 	go func() {
 		select {
 		case <-stop:

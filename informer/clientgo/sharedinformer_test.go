@@ -27,6 +27,46 @@ import (
 	"k8s.io/klog/v2"
 )
 
+func TestRunUntilAnEndedChannelDoesNothing(t *testing.T) {
+	type runner interface {
+		HasSynced() bool
+		LastSyncResourceVersion() string
+		Run(stop <-chan struct{})
+	}
+	logger := klog.Background()
+	var handled diary
+	for name, build := range map[string]func(cache.ListerWatcher) runner{
+		"NewSharedIndexInformer": func(lw cache.ListerWatcher) runner {
+			s := NewSharedIndexInformer(lw, &corev1.ConfigMap{}, 0, nil)
+			_, err := s.AddEventHandler(&handled)
+			require.NoError(t, err)
+			return s
+		},
+		"NewInformerWithOptions": func(lw cache.ListerWatcher) runner {
+			_, c := NewInformerWithOptions(cache.InformerOptions{ListerWatcher: lw, ObjectType: &corev1.ConfigMap{}, Handler: &handled, Logger: &logger})
+			return c
+		},
+		"NewReflectorWithOptions": func(lw cache.ListerWatcher) runner {
+			return NewReflectorWithOptions(lw, &corev1.ConfigMap{}, newMetricsStore(""), cache.ReflectorOptions{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 {
+				source := doubles.NewFakeControllerSource()
+				source.Add(named("a"))
+				i := build(source)
+				stop := make(chan struct{})
+				close(stop)
+				i.Run(stop)
+				source.Shutdown()
+				assert.False(t, i.HasSynced())
+				assert.Empty(t, i.LastSyncResourceVersion())
+				assert.Empty(t, handled.take())
+			}
+		})
+	}
+}
+
 func TestAValueSentToTheChannelOfRunStops(t *testing.T) {
 	type runner interface {
 		HasSynced() bool
