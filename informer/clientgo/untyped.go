@@ -87,7 +87,8 @@ func newUntyped[L any](from reflector.Client[Object, L], h *hooks[Object], name 
 	return s
 }
 
-// exactly returns a function that rejects objects of another type than the example.
+// exactly returns a function that rejects objects of another Go type than the example. Kinds of one type, such
+// as Unstructured, pass: client-go stores any kind of a list, and so do we.
 func exactly(example any) func(Object) (Object, error) {
 	want := reflect.TypeOf(example)
 	if want == nil {
