@@ -19,7 +19,8 @@
 //     Run begins. While Run runs, client-go drops Events beyond a backlog of a thousand.
 //   - recorder-V3: Events of one object with the same related object, type, reason and action become
 //     one Event, with a count and one of the notes, whatever else has changed about the objects. All others
-//     become Events of their own, also in one instant, as in a bubble of testing/synctest. The
+//     become Events of their own, even if their times are equal, as in a bubble of testing/synctest: client-go
+//     names an Event by its object and its time, so the recorder adds a hash of the rest. The
 //     server's count may be behind: client-go writes it when it is two, every 30 minutes, and after six
 //     to twelve minutes without another such Event.
 //   - recorder-V4: When ctx ends, the recorder writes the remaining Events, as far as the server

@@ -308,9 +308,14 @@ func TestEventsOfOneInstantAreAllWritten(t *testing.T) {
 		r.Eventf(regarding, nil, corev1.EventTypeWarning, "One", "Act", "hm")
 		r.Eventf(regarding, Reference(foo("b"), fooKind), corev1.EventTypeNormal, "One", "Act", "hm")
 		r.Eventf(Reference(other, fooKind), nil, corev1.EventTypeNormal, "One", "Act", "hm")
+		two := New(r.client, "two") // another controller of the program
+		stopTwo := start(t, two)
+		synctest.Wait()
+		two.tell(foo("a"), "One")
+		require.NoError(t, stopTwo())
 		require.NoError(t, stop())
 		all := written(t, server)
-		require.Len(t, all, 7)
+		require.Len(t, all, 8)
 		counts := map[string]int32{}
 		for _, e := range all {
 			if e.Series != nil {
@@ -319,6 +324,25 @@ func TestEventsOfOneInstantAreAllWritten(t *testing.T) {
 		}
 		assert.Equal(t, map[string]int32{"Two Act": 2, "Two Wait": 2}, counts)
 		assert.Zero(t, lines.Len(), "%v", lines.All())
+	})
+}
+
+// client-go writes the count of a series every 30 minutes, and from then on repeats the server's answer.
+func TestSeriesIsOneEventForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, r := newRecorder(t)
+		stop := start(t, r)
+		synctest.Wait()
+		for range 20 {
+			r.tell(foo("a"), "Often")
+			<-time.After(5 * time.Minute)
+		}
+		<-time.After(time.Hour)
+		require.NoError(t, stop())
+		all := written(t, server)
+		require.Len(t, all, 1)
+		require.NotNil(t, all[0].Series)
+		assert.EqualValues(t, 20, all[0].Series.Count)
 	})
 }
 

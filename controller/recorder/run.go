@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,9 +100,11 @@ func named(event *eventsv1.Event) *eventsv1.Event {
 	if event.Related != nil {
 		related = *event.Related
 	}
-	_, _ = fmt.Fprintf(hash, "%q%q%q%q%q", event.Type, event.Reason, event.Action, event.Regarding, related)
-	if name := fmt.Sprintf("%s-%08x", event.Name, hash.Sum32()); len(name) <= validation.DNS1123SubdomainMaxLength {
-		event.Name = name
+	_, _ = fmt.Fprintf(hash, "%q%q%q%q%q%q", event.ReportingController, event.Type, event.Reason, event.Action, event.Regarding, related)
+	suffix := fmt.Sprintf("-%08x", hash.Sum32())
+	// The answers of the server have it already, and client-go goes on with them.
+	if !strings.HasSuffix(event.Name, suffix) && len(event.Name)+len(suffix) <= validation.DNS1123SubdomainMaxLength {
+		event.Name += suffix
 	}
 	return event
 }

@@ -1768,8 +1768,14 @@ var mutants = []mutant{{
 }, {
 	name:  "recorder: Events of one instant have one name",
 	file:  "controller/recorder/run.go",
-	text:  "event.Name = name",
-	with:  "_ = name",
+	text:  "event.Name += suffix",
+	with:  "_ = suffix",
+	tests: []string{"./controller/recorder"},
+}, {
+	name:  "recorder: the answer of the server gets another name",
+	file:  "controller/recorder/run.go",
+	text:  "!strings.HasSuffix(event.Name, suffix) && ",
+	with:  "",
 	tests: []string{"./controller/recorder"},
 }, {
 	name:  "write: a shallow member does not hide those of structs that are embedded more deeply",
