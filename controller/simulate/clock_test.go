@@ -66,11 +66,15 @@ func TestStepsBesideAWaitComeAtTheSameTimes(t *testing.T) {
 		return step
 	}
 	steps := []Step{note(Create(parent("color", "red"))), Wait(10 * time.Minute), note(paint("blue")), Wait(time.Hour), note(Delete(parent()))}
-	s := Scenario{Operator: polling(keep), Steps: steps, Serial: true, Outside: func(*Scenario) func() []string {
+	s := Scenario{Operator: elected(polling(keep)), Steps: steps, Serial: true, Outside: func(*Scenario) func() []string {
 		at = append(at, nil)
 		return nil
 	}}
-	for _, line := range []string{"slow", "crash after create serviceaccounts default/a#1", "fail update serviceaccounts default/a#1 with 500"} {
+	const create = "create serviceaccounts default/a#1"
+	for _, line := range []string{
+		"slow", "crash after " + create, "fail update serviceaccounts default/a#1 with 500",
+		"crash after " + create + "; standby behind " + create, "stop after " + create + "; standby behind " + create, "lease lost at " + create,
+	} {
 		at = nil
 		_, failures := Play(t, s, line)
 		assert.Empty(t, failures, line)

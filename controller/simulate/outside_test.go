@@ -154,6 +154,7 @@ func TestAnEffectThatIsRepeatedIsFound(t *testing.T) {
 // A job at night with a new seed plays what the default leaves out.
 func TestEachSeedPlaysAnotherPartOfTheSchedules(t *testing.T) {
 	defer func(seed uint64) { *flagSeed = seed }(*flagSeed)
+	*flagSeed = 0
 	s := bucketed(drawn)
 	s.Normalize = func(object map[string]any) { delete(object, "data") }
 	found := func() (lines []string) {

@@ -43,17 +43,18 @@ type Scenario struct {
 	// Players are the controllers around the operator. The garbage collector always plays.
 	Players []Player
 	// Invariant is checked after each write of the operator, each step, and each turn of the players, one check
-	// at a time in a run. One that remembers earlier states has to be that of one run: let Outside set it. It
-	// forgets them when the ResourceVersion of s is lower than before, because a schedule has then restored the
-	// server from a backup.
+	// at a time in a run. An invariant that remembers earlier states must be made for each run, so let
+	// Outside set it. It has to forget them when s.ResourceVersion is lower than at the last check, because a
+	// schedule has then restored the server from a backup.
 	Invariant func(s *reflectortest.Server) error
-	// Outside makes fakes of the systems outside of the cluster for one run, and gives them to what uses them:
-	// it sets Operator of run, which is the scenario of that run alone, and if need be its Steps, Players,
-	// Invariant or Server. It returns a function that returns the state of the fakes as lines, which are
-	// compared like objects, or nil if there are none.
+	// Outside makes fakes of the systems outside of the cluster for one run, and gives them to what uses them.
+	// Runs that play at once call it from several goroutines, unless Serial is set. It sets Operator of run,
+	// which is the scenario of that run alone, and if need be its Steps, Players, Invariant or Server. It
+	// returns a function that returns the state of the fakes as lines, which are compared like objects, or nil
+	// if there are none.
 	Outside func(run *Scenario) (lines func() []string)
-	// Serial plays runs one after another, for an operator that keeps package variables. Without it,
-	// GOMAXPROCS runs play at once.
+	// Serial plays runs one after another, for an operator that keeps package variables, and empties them where
+	// it begins. Without it, GOMAXPROCS runs play at once.
 	Serial bool
 	// Normalize removes from an object the fields that may differ between two correct runs. It cannot remove the
 	// object.

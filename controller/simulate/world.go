@@ -57,6 +57,7 @@ type world struct {
 	expired   map[string]bool // resources whose next event is a 410 instead
 	annotated []annotation
 	restart   *uint64 // the version that the next process lags behind
+	standing  bool    // the second process of the schedule has been started
 	backup    point   // to which the server returns once the operator has settled, if it has a version
 	started   int     // processes
 
@@ -126,6 +127,7 @@ func (w *world) run(ctx context.Context) *result {
 	settled := w.settle(ctx)
 	if settled && w.schedule.standby() {
 		if settled = w.undisturbed.elects; settled {
+			w.standing = true
 			w.start(ctx)
 			settled = w.settle(ctx)
 		} else {
@@ -287,7 +289,7 @@ func (w *world) settle(ctx context.Context) bool {
 // waits reports whether the operator acts by the clock. Each step then comes at the time that it had in the
 // undisturbed run, unless a disturbance has cost more than Quiet: what is made at full hours is the same in both.
 func (w *world) waits() bool {
-	return (len(w.processes) > 1 || !w.schedule.standby()) && slices.ContainsFunc(w.scenario.Steps, func(s Step) bool { return s.wait > 0 })
+	return (w.standing || !w.schedule.standby()) && slices.ContainsFunc(w.scenario.Steps, func(s Step) bool { return s.wait > 0 })
 }
 
 // busy reports whether something was written of late. Requests count only then: how long a run waits
