@@ -125,7 +125,7 @@ func RecordWrite[S metav1.Object](ctx context.Context, object S) {
 
 // RecordDelete is [RecordWrite] for a deleted object. Pass its last known state. The reconciler
 // waits until the caches do not hold the object any more, or show its deletion timestamp: it may
-// have finalizers.
+// have finalizers. If object was in deletion already, without finalizers, it waits as RecordWrite says.
 func RecordDelete[S metav1.Object](ctx context.Context, object S) {
 	ownwrites.Report(ctx, ownwrites.Write{Object: object, Deleted: true})
 }

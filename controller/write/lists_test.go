@@ -472,6 +472,11 @@ func TestListThatAnotherClientChangedIsAConflict(t *testing.T) {
 			assert.ErrorContains(t, err, "the server rejected our request due to an error in our request", "the reason of the read")
 		}
 		forbidden.Remove()
+		refused := server.Inject(reflectortest.Refuse().On("get", "deployments"))
+		_, err = Patch(t.Context(), all, held, want)
+		assert.Error(t, err)
+		assert.False(t, apierrors.IsInvalid(err), "a retry may succeed: %v", err)
+		refused.Remove()
 		require.NoError(t, server.Delete(held.DeepCopy()))
 		_, err = Patch(t.Context(), all, held, want)
 		assert.True(t, apierrors.IsNotFound(err), "%v", err)

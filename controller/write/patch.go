@@ -233,7 +233,7 @@ func (p *patching[T]) review(ctx context.Context, plan *planner, cause error) (n
 			return p.merge(ctx) // the server has none of these lists
 		}
 	} else if !errors.Is(err, stream.ErrNoGet) {
-		return none, fmt.Errorf("read the object, since only that shows how to change its lists: %w (%w)", err, cause)
+		return none, fmt.Errorf("read the object, since only that shows how to change its lists: %w (%v)", err, cause) // a 422 would seem permanent
 	}
 	if errors.Is(cause, errTooMany) {
 		return none, cause

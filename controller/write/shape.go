@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -110,8 +111,8 @@ func (s shape) showsAll(value, shown any) bool {
 func (s shape) isServers() bool { return s.t != nil && strings.HasPrefix(s.t.PkgPath(), "k8s.io/api/") }
 
 // withoutNulls removes the members of structs that are null. Such a null stands for a nil pointer,
-// slice or map, so the member is absent. Nulls in free-form data and in maps stay. With lists, empty ones count as
-// null: protobuf knows no other.
+// slice or map, so the member is absent. Nulls in free-form data and in maps stay. If lists is
+// true, empty lists are removed, too: a server that stores protobuf returns none.
 func (s shape) withoutNulls(value any, lists bool) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -148,8 +149,9 @@ func fieldsOfStruct(t reflect.Type) map[string]field {
 // that are equally deep, the only one whose tag has the name, and otherwise none.
 func findFields(t reflect.Type) map[string]field {
 	type embedded struct {
-		t  reflect.Type
-		at []int
+		t       reflect.Type
+		at      []int
+		several bool // at this depth, so its own members are ambiguous
 	}
 	fields, taken, within := map[string]field{}, map[string]bool{}, map[reflect.Type]bool{}
 	for level := []embedded{{t: t}}; len(level) > 0; {
@@ -171,16 +173,23 @@ func findFields(t reflect.Type) map[string]field {
 				switch {
 				case tag == "-", !f.IsExported() && (!f.Anonymous || of.Kind() != reflect.Struct):
 				case f.Anonymous && name == "" && of.Kind() == reflect.Struct:
-					next = append(next, embedded{of, index})
+					if i := slices.IndexFunc(next, func(other embedded) bool { return other.t == of }); i >= 0 {
+						next[i].several = true
+					} else {
+						next = append(next, embedded{t: of, at: index})
+					}
 				default:
 					among := named
 					if name == "" {
 						name, among = f.Name, unnamed
 					}
-					among[name] = append(among[name], field{
+					member := field{
 						shape: shapeOf(f.Type), mergeKey: f.Tag.Get("patchMergeKey"), index: index,
 						value: f.Type.Kind() == reflect.Struct && shapeOf(f.Type).isStruct(),
-					})
+					}
+					if among[name] = append(among[name], member); e.several {
+						among[name] = append(among[name], member)
+					}
 				}
 			}
 		}

@@ -34,6 +34,13 @@ type (
 		Name string
 	}
 	named struct{ less }
+	Base  struct{ V string }
+	Mid   struct {
+		Base
+		W string
+	}
+	once  struct{ Mid }
+	twice struct{ Mid }
 )
 
 // What a struct shows decides what a patch may leave to others: a member more or less, and their fields are lost.
@@ -74,6 +81,10 @@ func TestShapeOfAStructIsThatOfEncodingJSON(t *testing.T) {
 			A struct{ less }
 			*Deeper
 		}{Deeper: &Deeper{}},
+		struct {
+			once
+			twice
+		}{}, // Base is at one depth, and counts once
 		struct {
 			text // not exported, and no struct
 			Text
