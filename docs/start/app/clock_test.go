@@ -36,7 +36,8 @@ func runBackups(ctx context.Context, config *rest.Config, since func(*App) time.
 				return reconcile.Result{}, nil
 			}
 			begin := since(app)
-			hours := int(time.Since(begin) / time.Hour) // that are over
+			now := time.Now()                        // once: a RequeueAfter of 0 or less means never
+			hours := int(now.Sub(begin) / time.Hour) // that are over
 			for hour := 1; hour <= hours; hour++ {
 				backup := app.backup(hour)
 				if _, made := backups.Informer.Cache().Get(store.Key{Namespace: backup.Namespace, Name: backup.Name}); made {
@@ -47,7 +48,7 @@ func runBackups(ctx context.Context, config *rest.Config, since func(*App) time.
 					return reconcile.Result{}, err
 				}
 			}
-			return reconcile.Result{RequeueAfter: time.Until(begin.Add(time.Duration(hours+1) * time.Hour))}, nil
+			return reconcile.Result{RequeueAfter: begin.Add(time.Duration(hours+1) * time.Hour).Sub(now)}, nil
 		},
 		reconcile.Owns(backups.Informer, appKind.GroupKind()))
 	return m.Run(ctx)

@@ -77,7 +77,7 @@ func shopsWith(save save) simulate.Scenario {
 				}
 				last := before
 				before = now
-				if last == nil || s.ResourceVersion() < versionOf(last) { // the server is back from a backup
+				if last == nil || last.UID != now.UID || s.ResourceVersion() < versionOf(last) { // another Shop, or one from a backup
 					return nil
 				}
 				for _, c := range last.Status.Conditions {
