@@ -25,7 +25,8 @@
 //     to twelve minutes without another such Event.
 //   - recorder-V4: When ctx ends, the recorder writes the remaining Events, as far as the server
 //     accepts them within [WithDrainTimeout], but not the counts of recorder-V3 that are behind. It does
-//     not retry an Event that the server refuses then. Run returns after the last request has ended.
+//     not retry an Event that the server refuses then. Run returns after the last request has ended. After a
+//     hard stop (controller.ErrStopNow) it writes nothing more.
 //   - recorder-V5: No text is too long for the server: reason and action are cut to 128 bytes, and
 //     the note to 1,024, with "…" at its end. Run refuses a name of the controller that the server
 //     would refuse in each Event. The server also refuses an empty action, so the

@@ -201,7 +201,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	writing, stop := lifecycle.WorkContext(ctx)
 	defer stop()
 	run, err := newRun(writing, r)
 	if err != nil {
@@ -219,7 +219,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	r.mu.Lock()
 	r.run = nil
 	r.mu.Unlock()
-	err = run.drain(r.timeout)
+	err = run.drain(writing, r.timeout)
 	stop()
 	run.close()
 	return err

@@ -117,6 +117,32 @@ func TestRequestsAreWaitedForUntilTheTimeIsOver(t *testing.T) {
 	})
 }
 
+// After a hard stop, such as the loss of a lease, nothing is finished.
+func TestHardStopEndsTheDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, r := newRecorder(t)
+		server.Inject(reflectortest.Stall(nil).On("create", "events"))
+		for _, drained := range []time.Duration{0, time.Second} {
+			running, cancel := context.WithCancel(t.Context())
+			ctx, hardStop := controller.HardStopContext(running)
+			result := make(chan error, 1)
+			go func() { result <- r.Run(ctx) }()
+			synctest.Wait()
+			r.tell(foo("a"), "Slow")
+			synctest.Wait()
+			before := time.Now()
+			if drained > 0 {
+				cancel()
+				<-time.After(drained)
+			}
+			hardStop()
+			assert.ErrorIs(t, <-result, ErrUnwritten)
+			assert.Equal(t, drained, time.Since(before))
+			cancel()
+		}
+	})
+}
+
 func TestRunIsRefusedWhileAnotherOneStillWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, r := newRecorder(t)
@@ -138,12 +164,12 @@ func TestRunIsRefusedWhileAnotherOneStillWrites(t *testing.T) {
 func TestEventsThatNobodyHeardOfAreUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := time.Now()
-		assert.NoError(t, (&run{}).drain(time.Second))
+		assert.NoError(t, (&run{}).drain(t.Context(), time.Second))
 		assert.Zero(t, time.Since(before), "nothing was told")
 		lost := &run{happened: make(chan struct{}, 1), passed: 2, heard: 1}
-		assert.ErrorIs(t, lost.drain(time.Second), ErrUnwritten)
+		assert.ErrorIs(t, lost.drain(t.Context(), time.Second), ErrUnwritten)
 		lost.heard++
-		assert.NoError(t, lost.drain(time.Second))
+		assert.NoError(t, lost.drain(t.Context(), time.Second))
 	})
 }
 
@@ -153,7 +179,7 @@ func TestWhatHappensLateIsWaitedForAnew(t *testing.T) {
 		begin, late := time.Now(), looks*pause-pause/2
 		time.AfterFunc(late, func() { n.count(&n.writing, 1) })
 		time.AfterFunc(late+time.Second, func() { n.count(&n.writing, -1) })
-		require.NoError(t, n.drain(time.Minute))
+		require.NoError(t, n.drain(t.Context(), time.Minute))
 		assert.Equal(t, late+time.Second+looks*pause, time.Since(begin))
 	})
 }

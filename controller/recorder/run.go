@@ -150,8 +150,8 @@ func (n *run) idle() bool {
 	return n.passed == n.heard && n.writing == 0
 }
 
-// drain waits until all Events are written, or the timeout is over.
-func (n *run) drain(timeout time.Duration) error {
+// drain waits until all Events are written, the timeout is over, or ctx ends, as it does at a hard stop.
+func (n *run) drain(ctx context.Context, timeout time.Duration) error {
 	n.mu.Lock()
 	silent := n.passed == 0
 	n.mu.Unlock()
@@ -170,6 +170,8 @@ func (n *run) drain(timeout time.Duration) error {
 				calm = 0
 			}
 		case <-over.C:
+			return ErrUnwritten
+		case <-ctx.Done():
 			return ErrUnwritten
 		}
 	}
