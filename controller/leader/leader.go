@@ -185,6 +185,7 @@ func (e *Elector) term(ctx context.Context) (lost, err error) {
 		defer lock.begin(e.renew+e.retry, lose)()
 		defer e.watchLease(leased, lock)()
 		e.waits.leads()
+		err = lifecycle.ErrAbandoned // remains if the led member calls runtime.Goexit
 		lost, err = e.lead(ctx, leased, lock)
 	}
 	elector, err := e.electing(lock, lead)

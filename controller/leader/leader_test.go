@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -431,6 +432,34 @@ func TestLeaseIsGivenUpIfNobodyKnowsWhetherItWasTaken(t *testing.T) {
 		identity, _ = holder(t, newLock(t, server, "two"))
 		assert.Empty(t, identity)
 		assert.Empty(t, one.began)
+	})
+}
+
+func TestLeaseIsGivenUpIfTheConnectionBrokeWhenItWasTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		one := newLed()
+		lock := &tampered{newLock(t, server, "one"), func(_ context.Context, record resourcelock.LeaderElectionRecord, write func() error) error {
+			if record.HolderIdentity == "" {
+				return write()
+			}
+			require.NoError(t, write())
+			return errors.New("connection reset by peer")
+		}}
+		stop := start(t, New(lock, one))
+		<-time.After(defaultLeaseDuration + 3*defaultRetryPeriod)
+		require.NoError(t, stop())
+		identity, _ := holder(t, newLock(t, server, "two"))
+		assert.Empty(t, identity)
+		assert.Empty(t, one.began)
+	})
+}
+
+func TestLedMemberThatCallsGoexitHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		err := New(newLock(t, server, "one"), ledFunc(func(context.Context) error { runtime.Goexit(); return nil })).Run(t.Context())
+		assert.ErrorContains(t, err, "runtime.Goexit")
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +82,37 @@ func TestManagerIsNotReadyWhileItEnds(t *testing.T) {
 		require.NoError(t, stop())
 		assert.ErrorIs(t, m.Ready(), errNotRunning)
 	})
+}
+
+func TestMemberThatCallsGoexitHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notes := &journal{}
+		m, quit := New(nil), make(chan struct{})
+		goexit := func(context.Context) error { <-quit; runtime.Goexit(); return nil }
+		m.Add(&member{name: "worker", notes: notes, run: goexit})
+		m.Add(&member{name: "other", notes: notes})
+		result := make(chan error, 1)
+		go func() { result <- m.Run(t.Context()) }()
+		synctest.Wait()
+		close(quit)
+		var failed *RunnableError
+		require.ErrorAs(t, <-result, &failed)
+		assert.Equal(t, "worker", failed.Name)
+		assert.ErrorContains(t, failed, "runtime.Goexit")
+		assert.Contains(t, notes.take(), "other ends")
+	})
+}
+
+// The signal may come before Run, while main asks the server for what it serves.
+func TestServerOfAProgramThatHasBeenToldToEndIsNoFailure(t *testing.T) {
+	if _, err := net.LookupHost("localhost"); err != nil {
+		t.Skip("this machine has no name localhost")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 { // net looks at the context, or does not
+		require.NoError(t, New(nil, WithServer("localhost:0")).Run(ended))
+	}
 }
 
 func TestMemberThatEndsByItselfIsNotAlive(t *testing.T) {

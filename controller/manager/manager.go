@@ -510,28 +510,34 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 	p.ended, p.err = false, nil
 	group.Go(func() {
 		defer finished()
-		err := work(ctx)
-		stopped := ctx.Err() != nil // by the manager, so that work which is left is no failure
-		switch {
-		case stopped && err == context.Canceled: // as many functions return it
-			err = nil
-		case stopped && onlyLeft(err, context.Cause(ctx)):
-			m.logger.Warn("member ended with work left", zap.String("member", p.name), zap.Error(err))
-			err = nil
-		case err != nil:
-			err = &RunnableError{Name: p.name, Err: err}
-		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		p.cancel()
-		p.cancel, p.ended, p.err = nil, !stopped, err
-		if p.stopped {
-			p.endLocked()
-		} else if err != nil {
-			r.errs = append(r.errs, err)
-			m.stop() // the led members end before the others
-		}
+		err := lifecycle.ErrAbandoned // remains if the member calls runtime.Goexit
+		defer func() { m.ended(ctx, r, p, err) }()
+		err = work(ctx)
 	})
+}
+
+// ended notes that a member's Run has ended.
+func (m *Manager) ended(ctx context.Context, r *run, p *Membership, err error) {
+	stopped := ctx.Err() != nil // by the manager, so that work which is left is no failure
+	switch {
+	case stopped && err == context.Canceled: // as many functions return it
+		err = nil
+	case stopped && onlyLeft(err, context.Cause(ctx)):
+		m.logger.Warn("member ended with work left", zap.String("member", p.name), zap.Error(err))
+		err = nil
+	case err != nil:
+		err = &RunnableError{Name: p.name, Err: err}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.cancel()
+	p.cancel, p.ended, p.err = nil, !stopped, err
+	if p.stopped {
+		p.endLocked()
+	} else if err != nil {
+		r.errs = append(r.errs, err)
+		m.stop() // the led members end before the others
+	}
 }
 
 // onlyLeft reports whether an error only names the work that was left when a member was told to

@@ -38,7 +38,7 @@ func (m *Manager) serve(ctx context.Context, stop func()) (end func() error, err
 		mux.Handle(r.pattern, r.handler)
 	}
 	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", m.address)
+	listener, err := listening.Listen(context.WithoutCancel(ctx), "tcp", m.address) // ctx may have ended by a signal: that is no failure
 	if err != nil {
 		return nil, fmt.Errorf("server of health: %w", err)
 	}
