@@ -62,7 +62,7 @@
 // # Errors
 //
 // [*NotFoundError] says that there is no such object, and apierrors.IsNotFound recognizes it.
-// [ErrNotSynced] says that the cache of the metadata is not filled yet. A [*FetchError] wraps the
+// [ErrNotSynced] says that the cache of the metadata, or the scope of the object in it, is not filled yet. A [*FetchError] wraps the
 // failure of a request, which may be [ErrStale]. [ErrVersions] refuses a kind. If a context ends, the
 // error is the cause of the context.
 //

@@ -47,6 +47,7 @@ type Objects[T Object] struct {
 	clients func(namespace string) Client[T]
 	meta    func(store.Key) (store.Version, bool) // reads the cache of the metadata
 	rejects func(store.Key) bool                  // whether that cache may have rejected the object
+	listed  func(store.Key) bool                  // whether the object's scope has had its first list; true without a scope
 	state   func() state                          // of the cache of the metadata
 	stop    func()                                // ends the follower of the metadata
 	running sync.WaitGroup
@@ -105,6 +106,11 @@ func New[T Object, C Client[T], M Object](clients func(namespace string) C, meta
 		}
 		return slices.ContainsFunc(rejected(), func(r store.Key) bool { return r == key || r == store.Key{} })
 	}
+	o.listed = func(key store.Key) bool {
+		return !slices.ContainsFunc(metadata.Partitions(), func(p *store.Partition[M]) bool {
+			return p.Scope().Contains(key) && !p.Synced()
+		})
+	}
 	o.state = func() state { return weak.Make(metadata.Snapshot()) }
 	o.stop = metadata.Follow(&follower[T, M]{o, metadata})
 	return o, nil
@@ -141,6 +147,7 @@ func (o *Objects[T]) demand(key store.Key) (demand, error) {
 	}
 	o.agreed.mu.Lock()
 	defer o.agreed.mu.Unlock()
+	listed := o.listed(key) // before lookup, so that a list in between is not missed
 	meta, known, rejected := o.lookup(key)
 	d := demand{meta: meta, floor: o.agreed.Shown(key).ResourceVersion}
 	for _, err := range o.agreed.refused {
@@ -149,7 +156,7 @@ func (o *Objects[T]) demand(key store.Key) (demand, error) {
 	switch {
 	case known, rejected, d.floor != "":
 		return d, nil
-	case o.agreed.Metadata().Synced():
+	case listed && o.agreed.Metadata().Synced(): // the cache stays synced when a scope is added
 		return demand{}, &NotFoundError{Key: key}
 	}
 	return demand{}, ErrNotSynced

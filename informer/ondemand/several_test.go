@@ -498,6 +498,20 @@ func TestObjectReadBeforeTheFollowersHearOfItIsNotForgotten(t *testing.T) {
 	assert.Equal(t, []string{"70", "70"}, reads)
 }
 
+func TestObjectOfAScopeWithoutAListIsUnknown(t *testing.T) {
+	metas := store.New(store.ObjectKey[*object])
+	require.NoError(t, partition(t, metas, "m").Replace(nil, "5"))
+	o, err := New(Cluster(always(at("u", "4"))), &metas.View)
+	require.NoError(t, err)
+	defer o.Close()
+	added := partition(t, metas, "ns")
+	_, err = o.Get(t.Context(), aKey)
+	require.ErrorIs(t, err, ErrNotSynced)
+	require.NoError(t, added.Replace([]*object{at("u", "4")}, "6"))
+	_, err = o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+}
+
 // committed is a follower.
 type committed func()
 
