@@ -264,6 +264,7 @@ func (s *Store[T]) settle(batch pending[T], w writer[T], err error) error {
 // left returns the part of a batch that must be written again. A transaction that failed at its
 // very end may be in the file nevertheless. The caller holds writing.
 func (s *Store[T]) left(batch pending[T], w writer[T]) pending[T] {
+	begun := !s.unsure // otherwise write did not learn what the file has, and made no transaction
 	made, err := stateOf(s.file)
 	if s.unsure = err != nil; s.unsure {
 		for key, c := range batch.changes {
@@ -271,6 +272,9 @@ func (s *Store[T]) left(batch pending[T], w writer[T]) pending[T] {
 			batch.changes[key] = c
 		}
 		return batch
+	}
+	if !begun {
+		s.saved = made
 	}
 	if made.Transaction != s.saved.Transaction && !made.Filling {
 		s.noteLacking(batch, w)

@@ -404,3 +404,25 @@ func TestErrorHookMayCloseTheStore(t *testing.T) {
 	assert.Equal(t, 1, called)
 	require.ErrorIs(t, s.Flush(), ErrClosed)
 }
+
+// The file cannot be read while the state of a transaction that failed is asked for, nor before the next one.
+func TestChangesSurviveAFileThatCouldNotBeReadForAWhile(t *testing.T) {
+	path := fresh(t)
+	s, err := tryOpen(path)
+	require.NoError(t, err)
+	require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+	require.NoError(t, s.Flush())
+	require.NoError(t, s.Add(storetest.New("n", "b", "2", "10")))
+	s.writing.Lock()
+	s.unsure, s.saved = true, fileState{} // as after two reads that failed
+	s.mu.Lock()
+	batch := s.pending
+	s.pending = pending[*object]{}
+	s.mu.Unlock()
+	require.Error(t, s.settle(batch, writer[*object]{}, errors.New("cannot be read")))
+	s.writing.Unlock()
+	require.NoError(t, s.Flush())
+	want := contentsOf(s)
+	require.NoError(t, s.Close())
+	assert.Equal(t, want, reopen(t, path))
+}
