@@ -284,8 +284,9 @@ func (l *heldLock) Update(ctx context.Context, record resourcelock.LeaderElectio
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.open = l.open || !apierrors.IsConflict(err) // it may have been stored, and release looks at the lease first
-		if l.failed == nil || ctx.Err() == nil {      // a renewal that the elector gives up says less than the one before
+		// Unless it was refused, it may have been stored. release looks at the lease first.
+		l.open = l.open || !apierrors.IsConflict(err)
+		if l.failed == nil || ctx.Err() == nil { // a renewal that the elector gives up says less than the one before
 			l.failed = err
 		}
 		return err

@@ -111,8 +111,8 @@ func (c *call) written() []written {
 // with a bookmark, or as [WithReadYourWritesTimeout] says. Use package scoped for such a namespace.
 // The wait also ends when the object is deleted. If the write took the last finalizer of an object that
 // is being deleted, the wait ends when the cache does not hold the object, or holds it without
-// finalizers. In a reconciler of several clusters, RecordWrite
-// assumes that the write went to the key's cluster.
+// finalizers. In a reconciler of several clusters, RecordWrite assumes that the write went to the key's
+// cluster.
 //
 // The functions of package write and the methods of client.Resource call RecordWrite by themselves,
 // with the context that they get. Call it after a write by another client.

@@ -144,53 +144,24 @@ func fieldsOfStruct(t reflect.Type) map[string]field {
 	return fields
 }
 
+// embedded is a struct that another one embeds.
+type embedded struct {
+	t       reflect.Type
+	at      []int
+	several bool // at this depth, so its own members are ambiguous
+}
+
 // findFields returns the members that encoding/json prints of a struct. The fields of structs that are embedded
 // without a name count as the outer one's. Of several with one name, the least deeply embedded is the member; of several
 // that are equally deep, the only one whose tag has the name, and otherwise none.
 func findFields(t reflect.Type) map[string]field {
-	type embedded struct {
-		t       reflect.Type
-		at      []int
-		several bool // at this depth, so its own members are ambiguous
-	}
 	fields, taken, within := map[string]field{}, map[string]bool{}, map[reflect.Type]bool{}
-	for level := []embedded{{t: t}}; len(level) > 0; {
+	for depth := []embedded{{t: t}}; len(depth) > 0; {
 		var next []embedded
 		named, unnamed := map[string][]field{}, map[string][]field{} // by tag, and by the name of the field
-		for _, e := range level {
-			if within[e.t] { // of the levels above, which hide all that it has
-				continue
-			}
-			for i := range e.t.NumField() {
-				f := e.t.Field(i)
-				tag := f.Tag.Get("json")
-				name, _, _ := strings.Cut(tag, ",")
-				of := f.Type
-				if of.Kind() == reflect.Pointer {
-					of = of.Elem()
-				}
-				index := append(append([]int{}, e.at...), i)
-				switch {
-				case tag == "-", !f.IsExported() && (!f.Anonymous || of.Kind() != reflect.Struct):
-				case f.Anonymous && name == "" && of.Kind() == reflect.Struct:
-					if i := slices.IndexFunc(next, func(other embedded) bool { return other.t == of }); i >= 0 {
-						next[i].several = true
-					} else {
-						next = append(next, embedded{t: of, at: index})
-					}
-				default:
-					among := named
-					if name == "" {
-						name, among = f.Name, unnamed
-					}
-					member := field{
-						shape: shapeOf(f.Type), mergeKey: f.Tag.Get("patchMergeKey"), index: index,
-						value: f.Type.Kind() == reflect.Struct && shapeOf(f.Type).isStruct(),
-					}
-					if among[name] = append(among[name], member); e.several {
-						among[name] = append(among[name], member)
-					}
-				}
+		for _, e := range depth {
+			if !within[e.t] { // otherwise the same type, less deep, hides all that it has
+				next = e.addFields(named, unnamed, next)
 			}
 		}
 		for _, among := range []map[string][]field{named, unnamed} {
@@ -203,10 +174,46 @@ func findFields(t reflect.Type) map[string]field {
 				taken[name] = true
 			}
 		}
-		for _, e := range level {
+		for _, e := range depth {
 			within[e.t] = true
 		}
-		level = next
+		depth = next
 	}
 	return fields
+}
+
+// addFields adds the fields of a struct to those of its depth, and returns next with the structs that it embeds.
+func (e embedded) addFields(named, unnamed map[string][]field, next []embedded) []embedded {
+	for i := range e.t.NumField() {
+		f := e.t.Field(i)
+		tag := f.Tag.Get("json")
+		name, _, _ := strings.Cut(tag, ",")
+		of := f.Type
+		if of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		index := append(slices.Clone(e.at), i)
+		switch {
+		case tag == "-", !f.IsExported() && (!f.Anonymous || of.Kind() != reflect.Struct):
+		case f.Anonymous && name == "" && of.Kind() == reflect.Struct:
+			if n := slices.IndexFunc(next, func(other embedded) bool { return other.t == of }); n >= 0 {
+				next[n].several = true
+			} else {
+				next = append(next, embedded{t: of, at: index})
+			}
+		default:
+			among := named
+			if name == "" {
+				name, among = f.Name, unnamed
+			}
+			member := field{
+				shape: shapeOf(f.Type), mergeKey: f.Tag.Get("patchMergeKey"), index: index,
+				value: f.Type.Kind() == reflect.Struct && shapeOf(f.Type).isStruct(),
+			}
+			if among[name] = append(among[name], member); e.several {
+				among[name] = append(among[name], member)
+			}
+		}
+	}
+	return next
 }
