@@ -21,7 +21,7 @@ var ErrDrainTimeout = fmt.Errorf("drain timeout: %w", context.DeadlineExceeded)
 var ErrIncomplete = errors.New("required argument is nil")
 
 // ErrAbandoned is the result of a Run that called [runtime.Goexit], as FailNow of a test does.
-var ErrAbandoned = errors.New("Run ended by a panic or by runtime.Goexit")
+var ErrAbandoned = errors.New("ended by a panic or by runtime.Goexit")
 
 // AlreadyRunning returns an [ErrRunning] that names what is running, such as "informer pods".
 func AlreadyRunning(what string) error { return fmt.Errorf("%s is %w", what, ErrRunning) }
