@@ -96,6 +96,8 @@ func (i *Informer[T]) lookup(ctx context.Context, key store.Key, wasDeleted bool
 		return "", true, nil
 	case i.get != nil:
 		return i.lookupByGet(ctx, key)
+	case wasDeleted && isDropped(s):
+		return "", false, nil
 	case i.Covers(key):
 		if object, held := i.cache.Get(key); held {
 			uid, exists = store.VersionOf(object).UID, true
@@ -148,6 +150,13 @@ func (i *Informer[T]) sourceOf(key store.Key) *feed.Source {
 func isSharded(s *feed.Source) bool {
 	of, ok := s.Feed.(interface{ Shards() []store.Shard })
 	return ok && len(of.Shards()) > 0
+}
+
+// isDropped reports whether the kind's definition was deleted with all objects that the cache has shown: what exists
+// now is another object.
+func isDropped(s *feed.Source) bool {
+	of, ok := s.Feed.(interface{ Dropped() bool })
+	return ok && of.Dropped()
 }
 
 // Selects reports whether the cache may come to hold an object in the given state. It returns false

@@ -23,6 +23,9 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -682,6 +685,36 @@ func TestCatchUpSaysWhetherTheCacheIsCurrent(t *testing.T) {
 		assert.ErrorIs(t, wanted.CatchUp(ctx, time.Now()), context.DeadlineExceeded, "nothing was read yet")
 		w.server.ClearFaults()
 		assert.NoError(t, wanted.CatchUp(t.Context(), time.Now()))
+	})
+}
+
+// The cache of definitions shows that one was made again before the informer of the kind hears of it.
+func TestCatchUpWaitsForADefinitionThatIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithCustomResourceDefinitions())
+		goOn := make(chan struct{})
+		core, _ := observer.New(zap.InfoLevel)
+		w := &world{T: t, server: server, fleet: begin(t, server.Config(), WithLogger(zap.New(core, zap.Hooks(func(entry zapcore.Entry) error {
+			if entry.Message == "kind is not served" { // on the goroutine that follows the kind
+				<-goOn
+			}
+			return nil
+		}))))}
+		w.define("Namespaced", "v1")
+		<-time.After(settle)
+		_, wanted, _ := w.follow(widget)
+		w.undefine()
+		<-time.After(settle)
+		w.define("Namespaced", "v1")
+		w.create("web")
+		<-time.After(settle)
+		caughtUp := make(chan error, 1)
+		go func() { caughtUp <- wanted.CatchUp(t.Context(), time.Now()) }()
+		<-time.After(settle)
+		assert.Empty(t, caughtUp)
+		close(goOn)
+		require.NoError(t, <-caughtUp)
+		assert.Equal(t, 1, wanted.Cache().Len())
 	})
 }
 

@@ -473,6 +473,8 @@ func (m *member) announce() {
 func (m *member) Synced() <-chan struct{} { return m.synced.Done() }
 
 // serving returns the reflector, once it has brought the cache up to date, and its end, or why there is none.
+// dropped means that no object of the kind exists: its definition was deleted, and there is no later one, whose objects
+// the cache would lack.
 func (m *member) serving() (from source, ended <-chan struct{}, dropped bool, problem error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -482,13 +484,20 @@ func (m *member) serving() (from source, ended <-chan struct{}, dropped bool, pr
 	case m.source == nil && m.failed != nil:
 		return nil, nil, false, m.failed
 	case m.source == nil && m.working.problem != nil:
-		return nil, nil, m.dropped, m.working.problem
+		return nil, nil, m.dropped && m.working.problem.Reason == NotInstalled, m.working.problem
 	}
 	return nil, nil, false, nil
 }
 
-// Covers reports whether the cache would hold an existing object: see informer.Covers. After the
-// definition was deleted, no object exists.
+// Dropped reports whether all objects that the cache has shown were deleted with their definition. A later definition
+// may have others of the same names.
+func (m *member) Dropped() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dropped
+}
+
+// Covers reports whether the cache would hold an existing object: see informer.Covers.
 func (m *member) Covers(key store.Key) bool {
 	from, _, dropped, _ := m.serving()
 	return from == nil && dropped || from != nil && from.Covers(key)
@@ -538,10 +547,10 @@ func (m *member) CatchUp(ctx context.Context, since time.Time) error {
 			if err := m.definitions.crds.CatchUp(ctx, since); err != nil {
 				return err
 			}
-			if _, _, still, _ := m.serving(); still {
+			// The cache of definitions may have one of which this member has not heard yet.
+			if _, _, still, _ := m.serving(); still && m.definitions.definitionOf(m.identity.kind.GroupKind()) == nil {
 				return nil
 			}
-			continue
 		case problem != nil:
 			return problem
 		}

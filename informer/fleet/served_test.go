@@ -254,6 +254,13 @@ func TestDefinitionThatIsMadeAgainUnseenDeletesItsObjects(t *testing.T) {
 				} else {
 					assert.Empty(t, keys)
 					assert.Equal(t, "[-web]", seen.take())
+					web, db := store.Key{Namespace: "a", Name: "web"}, store.Key{Namespace: "a", Name: "db"}
+					assert.False(t, wanted.Covers(db))
+					_, err := wanted.Gone(t.Context(), db)
+					assert.ErrorIs(t, err, reflector.ErrNotServed, "it exists, in another version")
+					gone, err := wanted.Gone(t.Context(), web, "the uid of web")
+					require.NoError(t, err)
+					assert.True(t, gone, "it was deleted with its definition")
 				}
 				w.undefine()
 				<-time.After(settle)

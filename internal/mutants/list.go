@@ -710,6 +710,24 @@ var mutants = []mutant{{
 	with:  "case m.filled.uid != to.uid:",
 	tests: []string{"./informer/fleet"},
 }, {
+	name:  "fleet: a definition that was made again without the version has no objects",
+	file:  "informer/fleet/member.go",
+	text:  "m.dropped && m.working.problem.Reason == NotInstalled",
+	with:  "m.dropped",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: an object that was deleted with its definition is not gone while another definition lacks the version",
+	file:  "informer/covers.go",
+	text:  "return ok && of.Dropped()",
+	with:  "return ok && of.Dropped() && false",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "fleet: CatchUp does not wait for a definition that was made again",
+	file:  "informer/fleet/member.go",
+	text:  "still && m.definitions.definitionOf(m.identity.kind.GroupKind()) == nil",
+	with:  "still",
+	tests: []string{"./informer/fleet"},
+}, {
 	name:  "fleet: an API that does not answer discovery defines no kind",
 	file:  "informer/fleet/definitions.go",
 	text:  "case of == nil && d.isFailedLocked(kind):",
