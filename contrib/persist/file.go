@@ -100,7 +100,16 @@ const patience = 2 * time.Second
 // boltFile is an open bbolt file and its descriptor.
 type boltFile struct {
 	*bolt.DB
-	file *os.File
+	file     *os.File
+	pageSize int
+}
+
+// Update is Update of bbolt for a file that may have been damaged since it was opened.
+func (f *boltFile) Update(do func(*bolt.Tx) error) error {
+	if err := f.checkMeta(); err != nil {
+		return err
+	}
+	return f.DB.Update(do)
 }
 
 // inPlace returns [ErrReplaced] if the path no longer leads to the open file.
@@ -160,7 +169,7 @@ func openBolt(path string, readOnly bool) (_ *boltFile, err error) {
 		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
 	}
 	if err == nil {
-		return &boltFile{db, opened}, nil
+		return &boltFile{db, opened, db.Info().PageSize}, nil
 	}
 	if _, failed := errors.AsType[syscall.Errno](err); !failed {
 		err = fmt.Errorf("%w: %w", ErrForeign, err) // the file is too short

@@ -60,6 +60,9 @@ func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*boltFile, 
 // view runs f in a read-only transaction. It turns a panic of bbolt, which a damaged file may
 // cause, into an error.
 func view(db *boltFile, f func(*bolt.Tx) error) (err error) {
+	if err := db.checkMeta(); err != nil {
+		return err
+	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if value := recover(); value != nil {

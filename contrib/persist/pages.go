@@ -74,18 +74,42 @@ func (c *pageCheck) fail(format string, args ...any) {
 func (c *pageCheck) meta(transaction uint64) (root, free uint64, ok bool) {
 	number := binary.NativeEndian.Uint64
 	for id := range int64(2) {
-		var m [metaSize]byte
-		if _, err := c.file.ReadAt(m[:], id*int64(c.size)+pageHead); err != nil {
-			continue
-		}
-		sum := fnv.New64a()
-		sum.Write(m[:56])
-		if number(m[48:]) == transaction && number(m[56:]) == sum.Sum64() {
+		m, valid, err := readMeta(c.file, int64(c.size), id)
+		if err == nil && valid && number(m[48:]) == transaction {
 			c.end = number(m[40:])
 			return number(m[16:]), number(m[32:]), true
 		}
 	}
 	return 0, 0, false
+}
+
+// readMeta reads a meta page, and reports whether bbolt takes it for valid.
+func readMeta(file io.ReaderAt, size, id int64) (m [metaSize]byte, valid bool, err error) {
+	if _, err := file.ReadAt(m[:], id*size+pageHead); err != nil {
+		return m, false, fmt.Errorf("%w: meta page %d: %w", ErrDamaged, id, err)
+	}
+	sum := fnv.New64a()
+	sum.Write(m[:56])
+	valid = binary.NativeEndian.Uint32(m[:]) == boltMagic && binary.NativeEndian.Uint64(m[56:]) == sum.Sum64()
+	return m, valid, nil
+}
+
+// checkMeta returns an error unless both meta pages can be read, and one is valid. Otherwise bbolt
+// would panic while it begins a transaction, and keep its locks, so that the next one, and Close,
+// would wait for ever.
+func (f *boltFile) checkMeta() error {
+	one := false
+	for id := range int64(2) {
+		_, valid, err := readMeta(f.file, int64(f.pageSize), id)
+		if err != nil {
+			return err
+		}
+		one = one || valid
+	}
+	if !one {
+		return fmt.Errorf("%w: no valid meta page", ErrDamaged)
+	}
+	return nil
 }
 
 // take reads a page with its overflow pages, and marks them as used.

@@ -406,6 +406,42 @@ func TestErrorHookMayCloseTheStore(t *testing.T) {
 }
 
 // The file cannot be read while the state of a transaction that failed is asked for, nor before the next one.
+func TestFileThatIsOverwrittenInPlaceStopsNothing(t *testing.T) {
+	path := fresh(t)
+	s, err := tryOpen(path)
+	require.NoError(t, err)
+	require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+	require.NoError(t, s.Flush())
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	head := make([]byte, 2*os.Getpagesize()) // both meta pages
+	overwrite := func() {
+		_, err := f.ReadAt(head, 0)
+		require.NoError(t, err)
+		_, err = f.WriteAt(make([]byte, len(head)), 0)
+		require.NoError(t, err)
+	}
+	overwrite()
+	require.NoError(t, s.Add(storetest.New("n", "b", "2", "10")))
+	for range 2 {
+		require.ErrorIs(t, s.Flush(), ErrDamaged)
+	}
+	assert.Equal(t, 2, s.Len(), "the store works")
+	_, err = f.WriteAt(head, 0)
+	require.NoError(t, err)
+	require.NoError(t, s.Flush(), "it is back")
+	want := contentsOf(s)
+	require.NoError(t, s.Add(storetest.New("n", "c", "3", "11")))
+	overwrite()
+	require.ErrorIs(t, s.Close(), ErrDamaged)
+	_, err = tryOpen(path)
+	require.ErrorIs(t, err, ErrForeign, "it is not locked any more")
+	_, err = f.WriteAt(head, 0)
+	require.NoError(t, err)
+	assert.Equal(t, want, reopen(t, path))
+}
+
 func TestChangesSurviveAFileThatCouldNotBeReadForAWhile(t *testing.T) {
 	path := fresh(t)
 	s, err := tryOpen(path)

@@ -1550,6 +1550,12 @@ var mutants = []mutant{{
 	with:  "empty = err == nil",
 	tests: []string{"./contrib/persist"},
 }, {
+	name:  "persist: bbolt meets bad meta pages itself",
+	file:  "contrib/persist/file.go",
+	text:  "if err := f.checkMeta(); err != nil {",
+	with:  "if err := f.checkMeta(); err != nil && false {",
+	tests: []string{"./contrib/persist"},
+}, {
 	name:  "exactjson: a float without a fraction becomes an integer",
 	file:  "internal/exactjson/exactjson.go",
 	text:  "if f != math.Trunc(f) ||",
