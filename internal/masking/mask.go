@@ -47,19 +47,22 @@ func Decode(encoded []byte) (tree map[string]any, err error) {
 	return tree, nil
 }
 
-// Value masks the tree of an object whose Go type is known.
+// Value masks the tree of an object whose Go type is known. Metadata alone may be that of a Secret.
 func (m *Mask) Value(tree map[string]any, object any) {
-	m.mask(tree, fmt.Sprintf("%T", object), holdsSecret(reflect.ValueOf(object), map[visit]bool{}))
+	certain := tree["kind"] == metadataOnly || holdsSecret(reflect.ValueOf(object), map[visit]bool{})
+	m.mask(tree, fmt.Sprintf("%T", object), certain)
 }
 
-// Object masks an object of which only a name is known, such as that of its resource.
+// Object masks an object whose resource has the name. So the name also tells whether metadata alone is
+// that of a Secret. Otherwise only kubectl's copy of the object is masked in it, because nothing else of
+// the object is there to say what it is.
 func (m *Mask) Object(tree map[string]any, name string) { m.mask(tree, name, false) }
 
 // mask masks an object. certain is true if there is a Secret in it.
 func (m *Mask) mask(tree map[string]any, name string, certain bool) {
 	name = strings.ToLower(name)
-	certain = certain || strings.Contains(name, "secret") || isSecret(tree) || tree["kind"] == metadataOnly
-	secret := certain || !says(tree) && !strings.HasSuffix(name, "configmap")
+	certain = certain || strings.Contains(name, "secret") || isSecret(tree)
+	secret := certain || tree["kind"] == metadataOnly || !says(tree) && !strings.HasSuffix(name, "configmap")
 	var found bool
 	if m.ShowSecrets {
 		certain, secret = false, false

@@ -42,6 +42,7 @@ const (
 // A recording is text, with one JSON object a line. The values of Secrets are masked in it: those of
 // the resource of Kubernetes, of resources with "secret" in their names, and of Secrets within other
 // objects, which are known by their kind, their stringData or one of Kubernetes' types of Secrets.
+// Metadata alone is masked if its resource is one of these; kubectl's copy of the object, always.
 // Strings become "redacted", which is also valid base64, numbers become 0 and booleans
 // false, so that a client can still decode the objects. Of an answer that is not JSON the
 // recording has only the status and the content type.

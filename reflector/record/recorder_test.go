@@ -469,6 +469,36 @@ func TestSecretsBesideTheItemsAreMasked(t *testing.T) {
 	}
 }
 
+func TestAnnotationsOfMetadataAreThoseOfItsResource(t *testing.T) {
+	const metadata = `"metadata":{"name":"first","annotations":{"size":"large","kubectl.kubernetes.io/last-applied-configuration":"{\"stringData\":\"hush\"}"}}}`
+	const object = `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata",` + metadata
+	for name, answer := range map[string]string{
+		"object":        object,
+		"list":          `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","items":[{` + metadata + `]}`,
+		"list of kinds": `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList","items":[` + object + `]}`,
+		"event":         `{"type":"ADDED","object":` + object + `}` + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			query := ""
+			if name == "event" {
+				query = "?watch=true"
+			}
+			recorded := func(path string) string {
+				var text bytes.Buffer
+				recorder := record.NewRecorder(&text)
+				_, err := io.ReadAll(get(t, recorder.Wrap(answering(answer)), path+query).Body)
+				require.NoError(t, err)
+				require.NoError(t, recorder.Close())
+				assert.Contains(t, text.String(), "first")
+				assert.NotContains(t, text.String(), "hush")
+				return text.String()
+			}
+			assert.Contains(t, recorded("/apis/apps/v1/namespaces/d/deployments"), "large")
+			assert.NotContains(t, recorded("/api/v1/namespaces/d/secrets"), "large")
+		})
+	}
+}
+
 // A server, or a proxy in front of it, may ignore what the recorder accepts.
 func TestWatchThatIsNoJSONFillsNoMemory(t *testing.T) {
 	added := func(kind string) string { return `{"type":"ADDED","object":{"kind":"` + kind + `"}}` + "\n" }
