@@ -259,6 +259,8 @@ func reasonOf(err error) string {
 		return "cut_off"
 	case errors.As(err, new(apierrors.APIStatus)):
 		return "server"
+	case utilnet.IsTimeout(err):
+		return "timeout"
 	case isNet, utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err):
 		return "connection"
 	}

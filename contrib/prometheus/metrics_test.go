@@ -16,6 +16,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/scoped"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	prom "github.com/prometheus/client_golang/prometheus"
@@ -159,6 +160,28 @@ func TestMetricsAreThoseOfTheInformer(t *testing.T) {
 		assert.Empty(t, values(t, registry, "kubereflector_cache_objects"))
 		idle.Close()
 		assert.ErrorAs(t, stop(), new(*eventqueue.DrainError), "the worker has failed on one object")
+	})
+}
+
+func TestServerThatDoesNotAnswerInTimeIsATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := serve(t, "good")
+		server.Inject(reflectortest.Stall(nil).On("list", "").Times(1))
+		server.Inject(reflectortest.Refuse().On("list", "").Times(1))
+		m, registry := newMetrics()
+		config := server.Config()
+		config.Timeout = time.Second
+		clientset, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		maps := informer.New(clientset.CoreV1().ConfigMaps("default"), append(m.Options("maps"), informer.WithReflector(reflector.WithoutWatchList()))...)
+		stop := running(t, maps)
+		<-time.After(time.Minute)
+		assert.Equal(t, strings.Join([]string{
+			"list_duration_seconds informer=maps reason=connection streamed=false 1",
+			"list_duration_seconds informer=maps reason=ok streamed=false 1",
+			"list_duration_seconds informer=maps reason=timeout streamed=false 1",
+		}, "\n"), values(t, registry, "kubereflector_list_duration_seconds"))
+		require.NoError(t, stop())
 	})
 }
 
