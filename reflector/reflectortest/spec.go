@@ -27,9 +27,9 @@ func (res *resource) copyStatus(dst, src object) {
 }
 
 // clearStatus drops the status that a creation may not set, if the status has a subresource. It
-// sets the initial phase of the kind.
+// sets the initial phase of the kind. A Node keeps its status, because a kubelet registers it with one.
 func (res *resource) clearStatus(obj object) {
-	if res.Status {
+	if _, node := obj.(*corev1.Node); res.Status && !node {
 		res.copyStatus(obj, res.newObject())
 	}
 	switch o := obj.(type) {
