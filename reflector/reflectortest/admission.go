@@ -97,6 +97,14 @@ type admitted struct {
 	object, old     object // nil for a deletion, and for a creation
 }
 
+// sent returns the object as the client sent it, or nil if no hook has changed it.
+func (w *admitted) sent(obj object) (*record, error) {
+	if w.object == obj {
+		return nil, nil
+	}
+	return newRecord(w.resource, obj, 0)
+}
+
 // resolveAdmissions finds the resources of the hooks.
 func (s *Server) resolveAdmissions() error {
 	for _, hook := range s.options.admissions {

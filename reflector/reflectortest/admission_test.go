@@ -20,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 )
@@ -475,4 +477,54 @@ func TestHookReadsOtherObjects(t *testing.T) {
 	}
 	require.NoError(t, s.Create(hosted("a")))
 	require.ErrorContains(t, s.Create(hosted("b")), "the host is taken")
+}
+
+// TestNobodyOwnsWhatAHookSets follows handlers/create.go of the API server: the managedFields of a write are
+// complete before the webhooks are called.
+func TestNobodyOwnsWhatAHookSets(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.Pod]) error {
+		if a.Subresource == "status" {
+			a.Object.Status.Message = "hook"
+		} else {
+			a.Object.Spec.SchedulerName = "hook"
+		}
+		return nil
+	}, "", "status"))
+	client := kubernetes.NewForConfigOrDie(s.Config()).CoreV1().Pods("ns")
+	owned := func(pod *corev1.Pod) map[string]string {
+		all := map[string]string{}
+		for _, e := range pod.ManagedFields {
+			all[e.Manager+" "+e.Subresource] = e.FieldsV1.GetRawString()
+		}
+		return all
+	}
+	for _, name := range []string{"a", "b"} {
+		_, err := client.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{Hostname: "h"}}, metav1.CreateOptions{FieldManager: "writer"})
+		require.NoError(t, err)
+	}
+	applied := applycorev1.Pod("a", "ns").WithSpec(applycorev1.PodSpec().WithSchedulerName("mine"))
+	pod, err := client.Apply(t.Context(), applied, metav1.ApplyOptions{FieldManager: "mine"})
+	require.NoError(t, err, "the hook has set it, for nobody")
+	assert.Equal(t, "hook", pod.Spec.SchedulerName)
+	want := map[string]string{"writer ": `{"f:spec":{"f:hostname":{}}}`, "mine ": `{"f:spec":{"f:schedulerName":{}}}`}
+	assert.Equal(t, want, owned(pod))
+
+	pod.Spec.Hostname, pod.Spec.SchedulerName = "h2", "theirs"
+	pod, err = client.Update(t.Context(), pod, metav1.UpdateOptions{FieldManager: "editor"})
+	require.NoError(t, err)
+	assert.Equal(t, "hook", pod.Spec.SchedulerName)
+	assert.Equal(t, map[string]string{"editor ": `{"f:spec":{"f:hostname":{},"f:schedulerName":{}}}`}, owned(pod), "a client owns what it sends, also if a hook changes it")
+
+	for _, name := range []string{"a", "b"} { // a is tracked already, b is not
+		pod, err = client.Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		pod.Spec.Hostname, pod.Status.Reason = "not from here", "r"
+		pod, err = client.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{FieldManager: "kubelet"})
+		require.NoError(t, err)
+		assert.Equal(t, "hook", pod.Status.Message)
+		status := applycorev1.Pod(name, "ns").WithStatus(applycorev1.PodStatus().WithMessage("mine"))
+		pod, err = client.ApplyStatus(t.Context(), status, metav1.ApplyOptions{FieldManager: "mine"})
+		require.NoError(t, err)
+		assert.Equal(t, `{"f:status":{"f:reason":{}}}`, owned(pod)["kubelet status"])
+	}
 }

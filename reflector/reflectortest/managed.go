@@ -31,6 +31,7 @@ type writing struct {
 	manager     string // "" for a write of the server itself, which owns no fields
 	applied     bool   // managedFields are up to date
 	dryRun      bool
+	sent        *record // what the client wrote, if a hook of WithAdmission has changed it
 }
 
 // author is the part of a writing that its record keeps.
@@ -39,10 +40,11 @@ type author struct {
 	at      int64 // in seconds since 1970
 	status  bool  // the write was to the status subresource
 	tracked bool  // the object's managedFields are kept up to date
+	sent    *record
 }
 
 func (w writing) author(tracked bool) author {
-	return author{manager: unique.Make(w.manager), at: time.Now().Unix(), status: w.parts == statusOnly, tracked: tracked}
+	return author{manager: unique.Make(w.manager), at: time.Now().Unix(), status: w.parts == statusOnly, tracked: tracked, sent: w.sent}
 }
 
 // subresource is the subresource that was written.
@@ -199,7 +201,8 @@ func (res *resource) settable(applied *unstructured.Unstructured, subresource st
 // them.
 var checkedMetadata = []string{"name", "namespace", "uid", "resourceVersion", "managedFields"}
 
-// track gives obj, which replaces old, the managedFields of an update.
+// track gives obj, which replaces old, the managedFields of an update. The writer owns what it sent: as in
+// Kubernetes, which calls webhooks afterwards, nobody owns what a hook has set.
 func (res *resource) track(obj, old object, a author) error {
 	manager, err := res.fieldManager(a.subresource())
 	if err != nil {
@@ -209,7 +212,17 @@ func (res *resource) track(obj, old object, a author) error {
 	if err != nil {
 		return err
 	}
-	next, err := res.toUnstructured(obj)
+	written := obj
+	if a.sent != nil {
+		written = a.sent.in(res).object()
+		if a.status {
+			sent := written
+			written = old.DeepCopyObject().(object)
+			res.copyStatus(written, sent)
+		}
+		written.SetManagedFields(obj.GetManagedFields())
+	}
+	next, err := res.toUnstructured(written)
 	if err != nil {
 		return err
 	}

@@ -134,6 +134,10 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 		if err := s.admitLocked(a); err != nil {
 			return nil, err
 		}
+		var err error
+		if w.sent, err = a.sent(obj); err != nil {
+			return nil, err
+		}
 		obj = a.object
 	}
 	mergeStringData(obj)
@@ -241,7 +245,7 @@ func (s *Server) nameLocked(res *resource, obj object) {
 
 // updateLocked replaces an object. It needs mu.
 func (s *Server) updateLocked(res *resource, namespace, name string, w writing, change func(*record) (object, error)) (*record, error) {
-	prior, obj, err := s.changeLocked(res, namespace, name, w, change)
+	prior, obj, err := s.changeLocked(res, namespace, name, &w, change)
 	if err != nil {
 		return nil, err
 	}
@@ -289,8 +293,8 @@ func (s *Server) updateLocked(res *resource, namespace, name string, w writing, 
 
 // changeLocked returns the stored object and the new one that a write makes of it. The hooks of
 // WithAdmission run without the lock, so it begins again if the stored object changed meanwhile. It
-// needs mu.
-func (s *Server) changeLocked(res *resource, namespace, name string, w writing, change func(*record) (object, error)) (*record, object, error) {
+// sets w.sent, and needs mu.
+func (s *Server) changeLocked(res *resource, namespace, name string, w *writing, change func(*record) (object, error)) (*record, object, error) {
 	for {
 		if err := res.checkServed(); err != nil {
 			return nil, nil, err
@@ -314,7 +318,8 @@ func (s *Server) changeLocked(res *resource, namespace, name string, w writing, 
 			return nil, nil, err
 		}
 		if now, _ := res.history.current.Get(res.key(namespace, name)); now == prior {
-			return prior, a.object, nil
+			w.sent, err = a.sent(obj)
+			return prior, a.object, err
 		}
 	}
 }
