@@ -511,3 +511,9 @@ func TestTheAddressOfAPodWithAGeneratedNameIsNotCompared(t *testing.T) {
 	require.NoError(t, s.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "a-"}}))
 	assert.Equal(t, "Pod", decode(s.Objects()[0].JSON())["kind"])
 }
+
+func TestHowOftenATemplateHasChangedIsNotCompared(t *testing.T) {
+	one := tree{"metadata": map[string]any{"annotations": map[string]any{appsv1.DeprecatedTemplateGeneration: "2"}}}
+	one.normalize()
+	assert.Equal(t, tree{"metadata": map[string]any{}}, one)
+}

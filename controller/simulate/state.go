@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -82,6 +83,7 @@ func (t tree) normalize() {
 		}
 		if annotations, ok := meta["annotations"].(map[string]any); ok {
 			delete(annotations, annotationKey)
+			delete(annotations, appsv1.DeprecatedTemplateGeneration)
 			if len(annotations) == 0 {
 				delete(meta, "annotations")
 			}

@@ -3,9 +3,12 @@ package reflectortest
 import (
 	"maps"
 	"reflect"
+	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -42,6 +45,25 @@ func (res *resource) clearStatus(obj object) {
 	case *corev1.PersistentVolumeClaim:
 		o.Status.Phase = corev1.ClaimPending
 	}
+}
+
+// countTemplates sets the annotation that each DaemonSet of Kubernetes has: how often its template has changed.
+// old is nil for a creation.
+func countTemplates(obj, old object) {
+	set, ok := obj.(*appsv1.DaemonSet)
+	if !ok {
+		return
+	}
+	counted := set.Annotations
+	prior, updated := old.(*appsv1.DaemonSet)
+	if updated {
+		counted = prior.Annotations
+	}
+	n, _ := strconv.ParseInt(counted[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	if updated && !equality.Semantic.DeepEqual(prior.Spec.Template, set.Spec.Template) {
+		n++
+	}
+	metav1.SetMetaDataAnnotation(&set.ObjectMeta, appsv1.DeprecatedTemplateGeneration, strconv.FormatInt(max(n, 1), 10))
 }
 
 // sameSpec reports whether a and b are equal except for metadata and a status with a subresource,

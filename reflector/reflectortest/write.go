@@ -167,6 +167,7 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 	if res.tracksGeneration {
 		obj.SetGeneration(1)
 	}
+	countTemplates(obj, nil)
 	if res.definitions {
 		completeDefinition(obj)
 	}
@@ -411,6 +412,7 @@ func (res *resource) prepareUpdate(obj, old object) error {
 	if res.tracksGeneration && !res.sameSpec(obj, old) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
+	countTemplates(obj, old)
 	return res.validate(obj, old)
 }
 
