@@ -3,7 +3,6 @@ package clientgo
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -54,13 +53,16 @@ func IntoStore[T reflector.Object](to cache.Store) store.Store[T] {
 // HasSynced of the controller is true once the first list is in the store. The options ResyncPeriod,
 // MinWatchTimeout, Clock and Backoff have no effect.
 func NewReflectorWithOptions(lw cache.ListerWatcher, example any, to cache.Store, options cache.ReflectorOptions) cache.Controller {
-	name := cmp.Or(options.Name, options.TypeDescription, fmt.Sprintf("%T", example))
+	name := cmp.Or(options.Name, options.TypeDescription, listwatch.Name(example))
 	h := &hooks[Object]{name: name, prepare: exactly(example)}
 	into := IntoStore[Object](to)
+	if into != nil {
+		into = decorate.Transform(into, objectKey[Object], h.transformed)
+	}
 	return filling{
-		reflector: reflector.New(listwatch.Client[Object](lw), decorate.Transform(into, objectKey[Object], h.transformed),
+		reflector: reflector.New(listwatch.Client[Object](lw), into,
 			reflector.WithName(name), reflector.WithErrorHandler(h.failed), reflector.WithInitialList()),
-		name: name, into: into, logger: options.Logger,
+		name: name, logger: options.Logger,
 	}
 }
 
@@ -68,7 +70,6 @@ func NewReflectorWithOptions(lw cache.ListerWatcher, example any, to cache.Store
 type filling struct {
 	reflector *reflector.KubernetesResourceReflector[Object]
 	name      string
-	into      store.Store[Object]
 	logger    *klog.Logger // nil for the logger of the context
 }
 
@@ -89,7 +90,7 @@ func (f filling) HasSynced() bool { return cache.IsDone(f.HasSyncedChecker()) }
 func (f filling) HasSyncedChecker() cache.DoneChecker {
 	return synced{"reflector " + f.name, f.reflector.Synced()}
 }
-func (f filling) LastSyncResourceVersion() string { return f.into.ResourceVersion() }
+func (f filling) LastSyncResourceVersion() string { return f.reflector.State().ResourceVersion }
 
 type intoStore[T reflector.Object] struct {
 	to       cache.Store

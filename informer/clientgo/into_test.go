@@ -212,6 +212,14 @@ func TestIntoNoStoreIsAnErrorOfRun(t *testing.T) {
 	client := fake.NewClientset().CoreV1().ConfigMaps("")
 	for _, to := range []cache.Store{nil, (*metricsStore)(nil)} {
 		assert.ErrorIs(t, reflector.New(client, IntoStore[*corev1.ConfigMap](to)).Run(t.Context()), reflector.ErrNoStore)
+
+		reported.take()
+		r := NewReflectorWithOptions(&cache.ListWatch{}, nil, to, cache.ReflectorOptions{})
+		r.RunWithContext(t.Context())
+		errs := reported.take()
+		require.Len(t, errs, 1)
+		assert.ErrorIs(t, errs[0], reflector.ErrNoStore)
+		assert.Empty(t, r.LastSyncResourceVersion())
 	}
 }
 

@@ -10,18 +10,23 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/listwatch"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	doubles "k8s.io/client-go/tools/cache/testing"
 	"k8s.io/klog/v2"
@@ -354,6 +359,29 @@ func TestIndexerWithoutAFunctionPanics(t *testing.T) {
 func TestDescriptionIsTheNameOfTheInformer(t *testing.T) {
 	s := NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &configMap{}, cache.SharedIndexInformerOptions{ObjectDescription: "settings"})
 	assert.Equal(t, "informer settings", s.HasSyncedChecker().Name())
+}
+
+// Logs of a program with many kinds say whose failure a line is.
+func TestInformersAndReflectorsOfUnnamedKindsHaveNames(t *testing.T) {
+	var options cache.SharedIndexInformerOptions
+	resource, err := client.ForType[Object](&rest.Config{}, appsv1.SchemeGroupVersion.WithResource("deployments"), &appsv1.Deployment{})
+	require.NoError(t, err)
+	thing := &unstructured.Unstructured{}
+	thing.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"})
+	filling := func(example any) cache.Controller {
+		return NewReflectorWithOptions(&cache.ListWatch{}, example, newMetricsStore(""), cache.ReflectorOptions{})
+	}
+	for want, of := range map[string]interface{ HasSyncedChecker() cache.DoneChecker }{
+		"informer deployments.apps/v1":                             FromClient(resource, options),
+		"informer clientgo.Object":                                 FromClient(listwatch.Client[Object](&cache.ListWatch{}), options),
+		"reflector *v1.ConfigMap":                                  filling(&configMap{}),
+		"reflector Thing.example.com (*unstructured.Unstructured)": filling(thing),
+		"reflector objects":                                        filling(nil),
+	} {
+		assert.Equal(t, want, of.HasSyncedChecker().Name())
+	}
+	options.ObjectDescription = "settings"
+	assert.Equal(t, "informer settings", FromClient(resource, options).HasSyncedChecker().Name())
 }
 
 func TestWaitingForInformersAndHandlers(t *testing.T) {

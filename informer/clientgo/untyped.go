@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/listwatch"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,19 +46,21 @@ func NewSharedInformer(lw cache.ListerWatcher, example runtime.Object, resync ti
 // *SharedIndexInformer[Object]. NewSharedIndexInformerWithOptions panics if an indexer has no
 // function.
 func NewSharedIndexInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, options cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
-	name := options.ObjectDescription
-	if name == "" {
-		name = listwatch.Name(example)
-	}
+	name := cmp.Or(options.ObjectDescription, listwatch.Name(example))
 	return newUntyped(listwatch.Client[Object](lw), &hooks[Object]{prepare: exactly(example)}, name, options)
 }
 
 // FromClient is [NewSharedIndexInformerWithOptions] over a client of this module, such as one of
 // client.ForType, which decodes the server's responses itself. It names the informer after
-// ObjectDescription. A transform may edit its object: it gets a copy, because the objects of such a
-// client share equal parts. As from generated clients, objects of Go types do not state their kind.
-func FromClient[L any](client reflector.Client[Object, L], options cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
-	return newUntyped(client, &hooks[Object]{prepare: withoutKind}, options.ObjectDescription, options)
+// ObjectDescription, or after the resource of such a client. A transform may edit its object: it gets a
+// copy, because the objects of such a client share equal parts. As from generated clients, objects of Go
+// types do not state their kind.
+func FromClient[L any](of reflector.Client[Object, L], options cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
+	name := options.ObjectDescription
+	if resource, ok := any(of).(*client.Resource[Object]); ok {
+		name = cmp.Or(name, resource.Source().About().Resource)
+	}
+	return newUntyped(of, &hooks[Object]{prepare: withoutKind}, cmp.Or(name, typeName[Object]()), options)
 }
 
 // withoutKind leaves the kind empty, as generated clients do, so that a program finds objects of the cache

@@ -154,13 +154,13 @@ func (l lister[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T],
 	return list, other
 }
 
-// Name returns the name of an informer, for logs.
-func Name(example runtime.Object) string {
+// Name returns the name of an informer or of a reflector, for logs.
+func Name(example any) string {
 	if example == nil {
 		return "objects"
 	}
-	if !stream.IsNil(example) {
-		if kind := example.GetObjectKind().GroupVersionKind(); kind.Kind != "" {
+	if object, ok := example.(runtime.Object); ok && !stream.IsNil(object) {
+		if kind := object.GetObjectKind().GroupVersionKind(); kind.Kind != "" {
 			return fmt.Sprintf("%s (%T)", kind.GroupKind(), example)
 		}
 	}
