@@ -26,7 +26,7 @@ var (
 	ErrNoHandler = errors.New("no event handler: pass one, such as cache.ResourceEventHandlerFuncs")
 
 	// ErrNoIndex means that the requested index was not added through this Indexer.
-	ErrNoIndex = errors.New("there is no such index: add it by AddIndexers of the same Indexer")
+	ErrNoIndex = errors.New("there is no such index: add it by AddIndexers of the same Indexer, or in controller-runtime by IndexField")
 
 	// ErrRegistration means that the registration to remove does not come from this package.
 	ErrRegistration = errors.New("registration is not one of AddEventHandler of this package")

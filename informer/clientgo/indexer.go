@@ -20,8 +20,11 @@ import (
 //
 // Keys have the form of store.Key's String: "namespace/name", or "name" without a namespace, as
 // everywhere in client-go; "namespace/" or "" for an object without a name. A key with a cluster begins
-// with "cluster|". Lists are new slices, in
-// the order of keys, and show one state of the cache. The objects in them are shared and read-only.
+// with "cluster|". The index by namespace, which listers read, takes the namespace of the key, so that it
+// needs no memory: if a KeyFunc of your own leaves the namespace out, no object is found by it.
+//
+// Lists are new slices, in the order of keys, and show one state of the cache. The objects in them are
+// shared and read-only.
 //
 // Its methods take and return any because the methods of cache.Indexer do. Typed code reads the
 // [store.Cache] itself.
