@@ -68,6 +68,7 @@ func TestReadsReturnWhatControllerRuntimeReturns(t *testing.T) {
 	}
 	require.True(t, c.direct(&corev1.PodList{}))
 	var pods corev1.PodList
+	assert.ErrorContains(t, c.List(t.Context(), &pods, client.MatchingFields{"spec.hostname": "node"}), `index "field:spec.hostname": there is no such index: add it by AddIndexers of the same Indexer, or in controller-runtime by IndexField`)
 	require.NoError(t, c.List(t.Context(), &pods, client.Limit(2)))
 	assert.Len(t, pods.Items, 2)
 }

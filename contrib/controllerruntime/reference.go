@@ -216,6 +216,19 @@ func (i *referenceInformer) Run(stop <-chan struct{}) { i.RunWithContext(wait.Co
 // LastSyncResourceVersion returns the version up to which all caches have every change.
 func (i *referenceInformer) LastSyncResourceVersion() string { return i.merged.version() }
 
+// GetController returns a controller with the same sync state as the informer. Its Run does nothing.
+func (i *referenceInformer) GetController() toolscache.Controller {
+	return referenceController{i.SharedIndexInformer.GetController(), i}
+}
+
+// referenceController has the version of its informer, which is not that of the merged cache.
+type referenceController struct {
+	toolscache.Controller
+	of *referenceInformer
+}
+
+func (c referenceController) LastSyncResourceVersion() string { return c.of.LastSyncResourceVersion() }
+
 // sources returns the informers of the owned objects.
 func (i *referenceInformer) sources() []*source {
 	i.merged.mu.Lock()
@@ -226,9 +239,6 @@ func (i *referenceInformer) sources() []*source {
 // SetTransform sets a function for whole objects and for metadata. Objects of the metadata whose labels
 // it changes also keep those of the server.
 func (i *referenceInformer) SetTransform(transform toolscache.TransformFunc) error {
-	i.mu.Lock()
-	i.transform = transform
-	i.mu.Unlock()
 	err := i.metas.SharedIndexInformer.SetTransform(func(in any) (any, error) {
 		before := in.(client.Object).GetLabels()
 		out, err := finished(in.(client.Object), i.metas.prepare, transform, i.metas.copies)
@@ -237,6 +247,12 @@ func (i *referenceInformer) SetTransform(transform toolscache.TransformFunc) err
 		}
 		return out, err
 	})
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	i.transform = transform
+	i.mu.Unlock()
 	for _, p := range i.sources() {
 		err = errors.Join(err, p.informer.SetTransform(transform))
 	}
@@ -253,10 +269,13 @@ func (i *referenceInformer) SetWatchErrorHandler(handler toolscache.WatchErrorHa
 
 // SetWatchErrorHandlerWithContext sets a handler for all watches.
 func (i *referenceInformer) SetWatchErrorHandlerWithContext(handler toolscache.WatchErrorHandlerWithContext) error {
+	err := i.metas.SetWatchErrorHandlerWithContext(handler)
+	if err != nil {
+		return err
+	}
 	i.mu.Lock()
 	i.onError = handler
 	i.mu.Unlock()
-	err := i.metas.SetWatchErrorHandlerWithContext(handler)
 	for _, p := range i.sources() {
 		err = errors.Join(err, p.informer.SetWatchErrorHandlerWithContext(handler))
 	}

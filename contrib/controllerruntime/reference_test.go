@@ -328,6 +328,30 @@ func TestByReferenceObjectsAreTransformed(t *testing.T) {
 	}
 }
 
+func TestHooksByReferenceThatComeTooLateHaveNoEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := secretServer(t)
+		var selectors OwnedSelectors
+		c := startedWith(t, byReference(Reference{Selectors: &selectors}), server.Config(), cache.Options{DefaultWatchErrorHandler: silent})
+		got, err := c.GetInformer(t.Context(), &corev1.Secret{})
+		require.NoError(t, err)
+		i := got.(*referenceInformer)
+		require.ErrorIs(t, i.SetTransform(func(any) (any, error) { return nil, assert.AnError }), clientgo.ErrStarted)
+		var late atomic.Int32
+		require.ErrorIs(t, i.SetWatchErrorHandler(func(*toolscache.Reflector, error) { late.Add(1) }), clientgo.ErrStarted)
+
+		assert.Equal(t, "1", token(t, c, "a", "other"), "requested")
+		failed := server.Inject(reflectortest.Answer(500).On("watch", "secrets").Times(2)) // a watch-list, and the watch after its list
+		require.NoError(t, selectors.Add(mine))
+		require.NoError(t, selectors.WaitForSync(t.Context()))
+		assert.Equal(t, "1", token(t, c, "a", "owned"))
+		assert.Equal(t, 1, gets(server), "a selector that was added later holds its objects")
+		synctest.Wait()
+		assert.Equal(t, 2, failed.Hits())
+		assert.Zero(t, late.Load())
+	})
+}
+
 func TestByReferenceKeepsNoMoreThanAllowed(t *testing.T) {
 	for name, limit := range map[string]Reference{"none": {MaxObjects: -1}, "one": {MaxObjects: 1}, "no bytes": {MaxBytes: 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -512,6 +536,7 @@ func TestVersionOfACacheByReferenceNeverGoesBack(t *testing.T) {
 			require.NoError(t, server.Update(secret("a", name, app, strconv.Itoa(n+2))))
 			synctest.Wait()
 			now := i.LastSyncResourceVersion()
+			assert.Equal(t, now, i.GetController().LastSyncResourceVersion())
 			assert.False(t, newer(last, now), "%s after %s", now, last)
 			for _, each := range i.merged.informers() {
 				assert.False(t, newer(now, each.Cache().ResourceVersion()), "all watches have reached %s", now)
