@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,8 +35,9 @@ type source interface {
 	// object returns the object that the cache holds under a key, or nil.
 	object(key store.Key) any
 	// visible returns a wait until the cache shows a write for a key; nil if the object does not
-	// belong to the source.
-	visible(key store.Key, w written) wait
+	// belong to the source. If the object was deleted before the cache could show it, the wait triggers
+	// what its deletion does.
+	visible(r *run, key store.Key, w written) wait
 }
 
 // anyInformer is an [informer.Informer] of any type.
@@ -83,6 +85,7 @@ type watching[S any] struct {
 	mapped   bool                // keys must not be nil
 	only     []func(eventqueue.Event[S]) bool
 	sampled  atomic.Pointer[store.Key] // the key of an object of the cache; nil before the first question
+	handling sync.Mutex                // held while the functions of the user run
 }
 
 // Watch triggers reconciles for changes of objects of a secondary informer. keys returns the keys
@@ -220,6 +223,8 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 			err = eventqueue.Permanent(&eventqueue.PanicError{Key: event.Key, Value: value, Stack: debug.Stack()})
 		}
 	}()
+	w.handling.Lock()
+	defer w.handling.Unlock()
 	for _, accepts := range w.only {
 		if accepts != nil && !event.OutOfScope && !accepts(event) {
 			return nil

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,7 +110,10 @@ func (c *call) written() []written {
 // A cache may leave an object out for another reason, such as an object outside of the namespace of
 // a generated client. The wait then ends when the cache has reached a later version, at the latest
 // with a bookmark, or as [WithReadYourWritesTimeout] says. Use package scoped for such a namespace.
-// The wait also ends when the object is deleted. If the write took the last finalizer of an object that
+// The wait also ends when the object is deleted. If a list has shown neither the object nor its deletion, no
+// event will. The reconciler then acts as on the event of the deletion, if the write was a creation by
+// package write or a client.Resource: RecordWrite does not know which writes of other clients are. If
+// the cache has a selector, it sends one GET first, as [informer.Informer.Gone] says. If the write took the last finalizer of an object that
 // is being deleted, the wait ends when the cache does not hold the object, or holds it without
 // finalizers. In a reconciler of several clusters, RecordWrite assumes that the write went to the key's
 // cluster.
@@ -192,7 +196,7 @@ func kindOf(object any) schema.GroupKind {
 	return stated.GroupVersionKind().GroupKind()
 }
 
-func (w *watching[S]) visible(of store.Key, what written) wait {
+func (w *watching[S]) visible(r *run, of store.Key, what written) wait {
 	if !w.has(what) {
 		return nil
 	}
@@ -204,11 +208,11 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 	if key.Cluster == "" {
 		key.Cluster = of.Cluster // a write for a key goes to the key's cluster
 	}
-	return unlessLowered(cache, key, w.shows(cache, key, what))
+	return unlessLowered(cache, key, w.shows(r, cache, key, what))
 }
 
 // shows returns a wait until the cache shows a write under a key.
-func (w *watching[S]) shows(cache *store.View[S], key store.Key, what written) wait {
+func (w *watching[S]) shows(r *run, cache *store.View[S], key store.Key, what written) wait {
 	object := what.Object.(S)
 	seen := func(ctx context.Context) error {
 		err := await.ObjectIn(ctx, cache, key.Cluster, object)
@@ -254,8 +258,35 @@ func (w *watching[S]) shows(cache *store.View[S], key store.Key, what written) w
 			return err
 		}
 	}
-	return seen
+	return func(ctx context.Context) error {
+		if err := seen(ctx); err != nil {
+			return err
+		}
+		held, ok := cache.Get(key)
+		switch {
+		case ok && earlier(store.VersionOf(held), what.version):
+			return cmp.Or(ctx.Err(), errLost)
+		case ok || !what.Created:
+			return nil
+		}
+		// A list may have taken the cache past the creation and the deletion of the object, so no event showed
+		// either. The handler gets the event that a watch would have brought last.
+		switch gone, err := w.informer.Gone(ctx, key, what.version.UID); {
+		case err != nil:
+			return fmt.Errorf("%w: %w", errUnknown, err)
+		case !gone:
+			return nil
+		}
+		return w.handler(r.options, r.trigger)(ctx, eventqueue.Event[S]{Key: key, Type: eventqueue.Deletion, Origin: store.List, Object: object})
+	}
 }
+
+// errLost means that the server has lost a write: a cache is past it, and holds an earlier state of the object.
+var errLost = errors.New("the server has an older state than the one that was written: it was restored from a backup")
+
+// errUnknown means that nothing tells whether an object that a call made is gone again, or is one that the cache
+// leaves out. A call for each of the latter might make another one in each call.
+var errUnknown = errors.New("cache does not hold the object, which may be gone again")
 
 // errLowered means that a cache may never show a write.
 var errLowered = errors.New("a list has lowered the cache's resource version since the write: the server went back to an older state")
@@ -351,7 +382,7 @@ func (r *run) waits(key store.Key, w written) []wait {
 	}
 	var all []wait
 	for _, source := range r.sources {
-		if wait := source.visible(key, w); wait != nil {
+		if wait := source.visible(r, key, w); wait != nil {
 			all = append(all, wait)
 		}
 	}
@@ -419,7 +450,7 @@ func (r *run) wait(key store.Key, h *hold, repeat bool) {
 			continue
 		default:
 			// A server that went back to an older state may have lost the write.
-			lost = lost || repeat && !errors.Is(err, store.ErrOutOfScope)
+			lost = lost || repeat && !errors.Is(err, store.ErrOutOfScope) && !errors.Is(err, errUnknown)
 			log.Warn("cache does not show what was written")
 		}
 		unseen = unseen[1:]
@@ -459,7 +490,7 @@ func (r *run) behind(late wait, err error) (bool, error) {
 // an earlier version, or had no list at all. An object that the cache rejected proves nothing, because it
 // holds the version back.
 func provesBehind(err error) bool {
-	if errors.Is(err, errBehind) {
+	if errors.Is(err, errBehind) || errors.Is(err, errUnknown) {
 		return true
 	}
 	e, ok := errors.AsType[*await.Error](err)

@@ -206,6 +206,24 @@ var mutants = []mutant{{
 	with:  "",
 	tests: []string{"./controller/write"},
 }, {
+	name:  "reconcile: a creation and a deletion that no list has shown are forgotten",
+	file:  "controller/reconcile/written.go",
+	text:  "case ok || !what.Created:",
+	with:  "default:",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: an update that a restored server has lost is forgotten",
+	file:  "controller/reconcile/written.go",
+	text:  "case ok && earlier(store.VersionOf(held), what.version):",
+	with:  "case ok && earlier(store.VersionOf(held), what.version) && false:",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: an object that the cache leaves out counts as deleted",
+	file:  "controller/reconcile/written.go",
+	text:  "case !gone:",
+	with:  "case !gone && false:",
+	tests: []string{"./controller/reconcile"},
+}, {
 	name:  "reconcile: a key waits for a write that a restored server has lost",
 	file:  "controller/reconcile/written.go",
 	text:  "if versions.Later(before, version()) {",
