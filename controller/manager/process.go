@@ -82,7 +82,7 @@ func (e *SignalError) Error() string { return fmt.Sprintf("got signal: %v", e.Si
 // stops catching signals; call it when Run has returned.
 func SignalContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 1)
+	signals := make(chan os.Signal, 2) // SIGINT and SIGTERM may come at once
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		select {
@@ -90,6 +90,13 @@ func SignalContext(ctx context.Context) (context.Context, context.CancelFunc) {
 			// Before the context ends: a further signal ends the process.
 			signal.Stop(signals)
 			cancel(&SignalError{Signal: got})
+			select {
+			case again := <-signals: // caught before Stop, and so not acted on
+				if self, err := os.FindProcess(os.Getpid()); err == nil {
+					_ = self.Signal(again)
+				}
+			default:
+			}
 		case <-ctx.Done():
 			signal.Stop(signals)
 		}

@@ -44,6 +44,12 @@ func dieOfSignals() {
 		<-time.After(time.Minute) // it has ended long before
 		os.Exit(1)
 	}
+	if os.Getenv(dies) == "at once" {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		<-time.After(10 * time.Second) // it has ended long before
+		os.Exit(1)
+	}
 	fmt.Println("ready")
 	<-ctx.Done()
 	fmt.Println(context.Cause(ctx))
@@ -139,4 +145,18 @@ func TestSignalsAreGivenBackAtOnce(t *testing.T) {
 	status, ok := died.Sys().(syscall.WaitStatus)
 	require.True(t, ok)
 	assert.True(t, status.Signaled(), "it was caught by somebody who had been told to stop")
+}
+
+// On one processor, both signals are there before the goroutine that receives them runs.
+func TestSecondSignalRightBehindTheFirstEndsTheProcess(t *testing.T) {
+	if signal.Ignored(os.Interrupt) {
+		t.Skip("run as a shell's command with &")
+	}
+	process := exec.CommandContext(t.Context(), os.Args[0])
+	process.Env = append(os.Environ(), dies+"=at once", "GOMAXPROCS=1")
+	var died *exec.ExitError
+	require.ErrorAs(t, process.Run(), &died)
+	status, ok := died.Sys().(syscall.WaitStatus)
+	require.True(t, ok)
+	assert.True(t, status.Signaled(), "the second signal was swallowed")
 }
