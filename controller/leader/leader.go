@@ -155,6 +155,9 @@ func (e *Elector) Check() error {
 	if whole := e.lease.Truncate(time.Second); whole <= e.renew+e.retry {
 		return fmt.Errorf("a lease of %v must last longer than %v to renew it and %v between attempts: see WithTimes", whole, e.renew, e.retry)
 	}
+	if e.leading.Load() {
+		return nil // was checked, and a further elector of client-go sets the metric of the lease to "does not lead"
+	}
 	_, err := e.electing(e.lock, func(context.Context) {})
 	return err
 }

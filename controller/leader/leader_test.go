@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -104,6 +105,32 @@ func TestOneLeadsAndTheOtherTakesOverWhenItHasEnded(t *testing.T) {
 		assert.True(t, second.Leading(), "the lease was given up")
 		require.NoError(t, stopSecond())
 		<-two.ended
+	})
+}
+
+// leads is client-go's metric of the leases that this process has.
+type leads struct{ held sync.Map }
+
+func (l *leads) NewLeaderMetric() leaderelection.LeaderMetric { return l }
+func (l *leads) On(name string)                               { l.held.Store(name, true) }
+func (l *leads) Off(name string)                              { l.held.Delete(name) }
+func (l *leads) SlowpathExercised(string)                     {}
+
+func TestSecondRunLeavesTheMetricOfTheLeaseAlone(t *testing.T) {
+	metric := &leads{}
+	leaderelection.SetProvider(metric)
+	synctest.Test(t, func(t *testing.T) {
+		led := newLed()
+		lock := newLock(t, reflectortest.Start(t), "one")
+		e := New(lock, led)
+		stop := start(t, e)
+		<-led.began
+		assert.ErrorIs(t, e.Run(t.Context()), controller.ErrRunning)
+		assert.NoError(t, e.Check())
+		_, leads := metric.held.Load(lock.Describe())
+		assert.True(t, leads)
+		require.NoError(t, stop())
+		<-led.ended
 	})
 }
 
