@@ -59,7 +59,8 @@
 //     does not name; other items are inserted or removed whole, and the list gets the order of want.
 //     Members that the struct does not name never move to another item. If held and want do not say
 //     which item is which, and the server's item has such members, the change is refused with
-//     [ErrAmbiguous].
+//     [ErrAmbiguous]. A client other than a Resource cannot see them. It is refused also if the server
+//     prints a value in another form than the struct, such as the Duration 60s.
 //   - write-W8: Reapply of a [client.Resource] sends nothing if the last one to this object was equal
 //     and held is the state that the server answered.
 //

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -128,6 +129,29 @@ func TestGeneratedClientsWriteListsOfStructsThatNameAll(t *testing.T) {
 }
 
 // write-W7: a change that is ambiguous is refused, with its path.
+// The server prints null for a nil list of a field without omitempty.
+func TestGeneratedClientsWriteItemsWithNilLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		schemas := clientset.FlowcontrolV1().FlowSchemas()
+		rule := flowcontrolv1.ResourcePolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes"}, ClusterScope: true}
+		held, err := schemas.Create(t.Context(), &flowcontrolv1.FlowSchema{
+			ObjectMeta: metav1.ObjectMeta{Name: "f"},
+			Spec: flowcontrolv1.FlowSchemaSpec{Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+				Subjects: []flowcontrolv1.Subject{{Kind: "Group", Group: &flowcontrolv1.GroupSubject{Name: "a"}}}, ResourceRules: []flowcontrolv1.ResourcePolicyRule{rule},
+			}}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		want := held.DeepCopy()
+		want.Spec.Rules[0].Subjects = append(want.Spec.Rules[0].Subjects, flowcontrolv1.Subject{Kind: "Group", Group: &flowcontrolv1.GroupSubject{Name: "b"}})
+		got, err := Patch(t.Context(), schemas, held, want)
+		require.NoError(t, err)
+		assert.Equal(t, want.Spec, got.Spec)
+	})
+}
+
 func TestAmbiguousChangeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
@@ -276,6 +300,59 @@ func changeItems[Spec any](t *testing.T, change func(*Spec), refused, written []
 		require.NoError(t, err)
 		assert.JSONEq(t, list, string(items))
 	}
+}
+
+// pair encodes itself as a list.
+type pair struct{ low, high int }
+
+func (p pair) MarshalJSON() ([]byte, error) { return json.Marshal([2]int{p.low, p.high}) }
+func (p *pair) UnmarshalJSON(data []byte) error {
+	var list [2]int
+	err := json.Unmarshal(data, &list)
+	p.low, p.high = list[0], list[1]
+	return err
+}
+
+// Such a field prints zeros also where the server has fewer items, or no list.
+func TestListOfAFixedLengthThatTheServerLacksIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type ranges struct {
+			Range  [2]int     `json:"range"`
+			Pair   pair       `json:"pair"`
+			Routes [2]Visible `json:"routes"`
+		}
+		for content, tc := range map[string]struct {
+			change func(*ranges)
+			want   string
+		}{
+			`{"a":1}`:                             {func(r *ranges) { r.Range[0] = 5 }, `{"a":1,"range":[5,0]}`},
+			`{"range":[1]}`:                       {func(r *ranges) { r.Range[1] = 5 }, `{"range":[1,5]}`},
+			`{"range":[1,2]}`:                     {func(r *ranges) { r.Range[1] = 5 }, `{"range":[1,5]}`},
+			`{"b":1}`:                             {func(r *ranges) { r.Pair.low = 5 }, `{"b":1,"pair":[5,0]}`},
+			`{"c":1}`:                             {func(r *ranges) { r.Routes[1].Shown = 5 }, `{"c":1,"routes":[{"shown":0},{"shown":5}]}`},
+			`{"routes":[{"shown":1,"hidden":2}]}`: {func(r *ranges) { r.Routes[1].Shown = 5 }, `{"routes":[{"shown":1,"hidden":2},{"shown":5}]}`},
+		} {
+			server := reflectortest.Start(t, reflectortest.WithResource(reflectortest.Resource{Group: "example.com", Version: "v1", Kind: "Watched", Plural: "watcheds", Namespaced: true}))
+			require.NoError(t, server.Create(unstructuredOf(t, `{"spec":`+content+`}`)))
+			all := clientOf[*Routed[ranges]](t, server, watchedKind)
+			held, err := all.In("ns").Get(t.Context(), "w", metav1.GetOptions{})
+			require.NoError(t, err)
+			want := Copy(held)
+			tc.change(&want.Spec)
+			_, err = Patch(t.Context(), all, held, want)
+			require.NoError(t, err, content)
+			now := unstructuredOf(t, `{}`)
+			require.NoError(t, server.Get(now))
+			spec, err := json.Marshal(now.Object["spec"])
+			require.NoError(t, err)
+			assert.JSONEq(t, tc.want, string(spec))
+		}
+	})
+}
+
+// Visible shows one member of an item.
+type Visible struct {
+	Shown int `json:"shown"`
 }
 
 // patchOnly is a client that can only patch.

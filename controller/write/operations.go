@@ -103,6 +103,9 @@ func (p *planner) member(at path, m *member, current any, exists bool) error {
 // list plans the change of a list.
 func (p *planner) list(at path, m *member, current any, held, want []any) error {
 	live, ok := current.([]any)
+	if p.known && len(live) < len(held) && !slices.ContainsFunc(held[len(live):], func(item any) bool { return contains(item, isShown) }) {
+		held = held[:len(live)] // an array also prints the items that it lacks, and so may a type that encodes itself
+	}
 	if p.known && (len(live) != len(held) || current != nil && !ok) {
 		return &listError{at, ErrTransformed}
 	}
@@ -127,7 +130,9 @@ func (p *planner) list(at path, m *member, current any, held, want []any) error 
 		}
 	}
 	if !m.has {
-		p.remove(at)
+		if !p.known || current != nil {
+			p.remove(at)
+		}
 		return nil
 	}
 	return p.step("add", at, want)
@@ -198,7 +203,11 @@ func (p *planner) secure(at path, f field, live, held []any, m matching, touched
 			case contains(item, hasNullItem):
 				return errUnclear
 			default:
-				if err := p.step("test", below, item); err != nil {
+				var printed any = item
+				if v, ok := valueAt(p.held, below); ok && p.zeros {
+					printed = v.Interface() // with the nulls of nil lists, which the server prints, too
+				}
+				if err := p.step("test", below, printed); err != nil {
 					return err
 				}
 			}
@@ -296,6 +305,15 @@ func (p *planner) arrange(at path, want []any, m matching, stay map[int]bool) er
 // isEmptyList reports whether a Go value has an empty list at a path, and not a nil one. JSON leaves
 // out both, but the server has the empty one.
 func isEmptyList(v reflect.Value, at path) bool {
+	v, ok := valueAt(v, at)
+	for ok && v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	return ok && v.Kind() == reflect.Slice && !v.IsNil() && v.Len() == 0
+}
+
+// valueAt returns the value of a field, or of an item of a list, below a Go value.
+func valueAt(v reflect.Value, at path) (found reflect.Value, ok bool) {
 	for _, step := range at {
 		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 			v = v.Elem()
@@ -303,27 +321,24 @@ func isEmptyList(v reflect.Value, at path) bool {
 		switch step := step.(type) {
 		case int:
 			if v.Kind() != reflect.Slice && v.Kind() != reflect.Array || step >= v.Len() {
-				return false
+				return v, false
 			}
 			v = v.Index(step)
 		case string:
 			if v.Kind() != reflect.Struct {
-				return false
+				return v, false
 			}
 			f, ok := fieldsOfStruct(v.Type())[step]
 			if !ok {
-				return false
+				return v, false
 			}
 			var err error
 			if v, err = v.FieldByIndexErr(f.index); err != nil {
-				return false
+				return v, false
 			}
 		}
 	}
-	for v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	return v.Kind() == reflect.Slice && !v.IsNil() && v.Len() == 0
+	return v, true
 }
 
 // pointer returns a path as a JSON pointer, RFC 6901.

@@ -386,6 +386,21 @@ func TestCreateOrUpdateCreatesThenPatchesADifference(t *testing.T) {
 	})
 }
 
+func TestCreateOrUpdateWritesNoOtherObjectThanThatOfTheKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		grow := func(b *Bucket) error { b.Spec.Size++; return nil }
+		held, err := CreateOrUpdate(t.Context(), w.buckets, nil, store.Key{Namespace: "ns", Name: "a"}, grow)
+		require.NoError(t, err)
+		w.writes()
+		for _, key := range []store.Key{{Namespace: "ns", Name: "b"}, {Namespace: "other", Name: "a"}} {
+			_, err := CreateOrUpdate(t.Context(), w.buckets, held, key, grow)
+			assert.ErrorContains(t, err, "held is not the object of the key "+key.String())
+		}
+		assert.Zero(t, w.writes())
+	})
+}
+
 func TestCreateOrUpdateSendsNothingIfTheChangeFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, ouch := newWorld(t), errors.New("ouch")

@@ -108,7 +108,8 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	return object, nil
 }
 
-// GetJSON is [Resource.Get] for the object's JSON, which also has the members that T does not show.
+// GetJSON is [Resource.Get] for the object's JSON, which also has the members that T does not show. Of a
+// PartialObjectMetadata it has only the metadata, because that is all that the request asks for.
 func (r *Resource[T]) GetJSON(ctx context.Context, name string, opts metav1.GetOptions) ([]byte, error) {
 	resource, namespace, err := r.place(ctx, "")
 	if err != nil {
