@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -174,6 +175,23 @@ func TestEachSeedPlaysAnotherPartOfTheSchedules(t *testing.T) {
 	assert.Less(t, len(first), len(all))
 	*flagSeed = 2
 	assert.Subset(t, slices.Concat(first, second, found()), all)
+}
+
+func TestSchedulesCanBeChosenByTheirLines(t *testing.T) {
+	defer func() { *flagAt = *regexp.MustCompile("") }()
+	s := bucketed(drawn)
+	s.Normalize = func(object map[string]any) { delete(object, "data") }
+	s.Most = 1
+	*flagAt = *regexp.MustCompile("lose .*put|crash before")
+	found := Find(t, s)
+	require.Len(t, found, 1)
+	assert.Equal(t, "lose call put a#1", found[0].Line)
+	for _, line := range found[0].Others {
+		assert.Regexp(t, flagAt, line)
+	}
+	*flagAt = *regexp.MustCompile("create secrets")
+	_, err := s.find(t)
+	require.ErrorContains(t, err, `no schedule matches -simulate.at="create secrets"; the writes of the undisturbed run are ["`)
 }
 
 // As with requests: each try repeats what comes before the write that fails.

@@ -273,5 +273,17 @@ func (s schedule) has(verb string) bool {
 	return slices.ContainsFunc(s, func(c clause) bool { return c.verb == verb })
 }
 
+// rank is 0 for what hurts most: the end of the process, a lost answer or a failure at one write, and what
+// concerns all writes. It is 2 for delays, of which a write has some for each kind that the operator watches.
+func (s schedule) rank() int {
+	switch {
+	case s.has(holdEvents) || s.has(expire):
+		return 2
+	case len(s) == 1 && slices.Contains([]string{crashBefore, crashAfter, lose, fail, slow, compact, together}, s[0].verb) && s[0].since == 0:
+		return 0
+	}
+	return 1
+}
+
 // everything is a hold's resource for all of them.
 const everything = "*"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -27,7 +28,12 @@ var (
 	flagLine   = flag.String("simulate", "", "play only this line of a finding, and print its trace")
 	flagBudget = flag.Duration("simulate.budget", 0, "after the single disturbances, play random pairs of them for this long")
 	flagSeed   = flag.Uint64("simulate.seed", 0, "the seed of the random pairs, and of the part that Scenario.Most plays")
+	flagAt     = regexp.MustCompile("")
 )
+
+func init() {
+	flag.TextVar(flagAt, "simulate.at", regexp.MustCompile(""), "play the schedules whose line matches this regular expression, and all of them whatever Scenario.Most says")
+}
 
 // A Scenario is an operator, and what happens in its cluster.
 type Scenario struct {
@@ -56,8 +62,9 @@ type Scenario struct {
 	// Serial plays runs one after another, for an operator that keeps package variables, and empties them where
 	// it begins. Without it, GOMAXPROCS runs play at once.
 	Serial bool
-	// Normalize removes from an object the fields that may differ between two correct runs. It cannot remove the
-	// object.
+	// Normalize removes from an object the fields that may differ between two correct runs. An object that may
+	// be missing at the end of a correct run is a finding unless clear(object) empties it: an empty object is
+	// not compared. It tells the object by its kind and metadata.
 	Normalize func(object map[string]any)
 	// OldServers lets the server refuse watch-lists, as Kubernetes 1.33 does, and adds restarts behind a
 	// write: a list at version "0" then comes from an API server that lags. A process that takes over may then
@@ -68,8 +75,10 @@ type Scenario struct {
 	// ten minutes, unless the operator backs off for less than Quiet.
 	Quiet time.Duration
 	// Most bounds the schedules of one exploration, so that a test of an operator with many writes stays
-	// short: every n-th one is played. 0 plays all. It is the same part each time, unless -simulate.seed asks
-	// for another one: n seeds in a row play all.
+	// short. 0 plays all. It is the same part each time, unless -simulate.seed asks for another one: n seeds in
+	// a row play all. The first seeds play crashes, lost answers and failures, and as many writes as possible.
+	// A bug that only other schedules show passes such a test, so play all before a release, or with
+	// -simulate.at all of some writes.
 	Most int
 
 	traced bool
@@ -173,7 +182,8 @@ type Finding struct {
 //	go test -run '^TestOperator$' -simulate "crash after update sites/status default/a#1"
 //
 // Further flags: -simulate.budget=60s plays random pairs of disturbances for that long. -simulate.seed=1
-// draws other pairs, and plays another part where Scenario.Most is set. With -v, each line is printed before
+// draws other pairs, and plays another part where Scenario.Most is set. -simulate.at='create secrets' plays the
+// schedules whose line matches the regular expression, and no others, whatever Most says. With -v, each line is printed before
 // it is played.
 func Explore(t *testing.T, s Scenario) {
 	t.Helper()
@@ -250,7 +260,13 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 	every := undisturbed.scenario.disturbances(undisturbed)
 	single, part, parts := thin(every, s.Most, *flagSeed)
 	how := fmt.Sprintf("%d schedules played", len(single))
-	if parts > 1 {
+	if at := flagAt.String(); at != "" {
+		single = matching(every, flagAt)
+		how = fmt.Sprintf("%d of %d schedules played, all that match -simulate.at=%q", len(single), len(every), at)
+		if len(single) == 0 {
+			return nil, fmt.Errorf("simulate: no schedule matches -simulate.at=%q; the writes of the undisturbed run are %.500q", at, undisturbed.writes)
+		}
+	} else if parts > 1 {
 		how = fmt.Sprintf("%d of %d schedules played, part %d of %d by -simulate.seed=%d", len(single), len(every), part, parts, *flagSeed)
 	}
 	for i, failures := range s.all(single, check) {
@@ -348,18 +364,43 @@ func (s *Scenario) play(t *testing.T, line string) (trace, failures []string, er
 	return r.trace, failures, nil
 }
 
-// thin returns at most so many of the schedules, evenly chosen, and which part of them that is. As many seeds in
-// a row as there are parts choose all schedules.
+// matching returns the schedules whose line matches.
+func matching(all []schedule, at *regexp.Regexp) []schedule {
+	return slices.DeleteFunc(slices.Clone(all), func(s schedule) bool { return !at.MatchString(s.String()) })
+}
+
+// thin returns at most so many of the schedules, and which part of them that is. As many seeds in a row as there
+// are parts choose all schedules, in the order of spread.
 func thin(all []schedule, most int, seed uint64) (kept []schedule, part, parts int) {
 	if most <= 0 || len(all) <= most {
 		return all, 1, 1
 	}
 	parts = (len(all) + most - 1) / most
 	part = int(seed % uint64(parts))
-	for i := range most {
-		kept = append(kept, all[i*len(all)/most+part])
+	return spread(all)[part*most : min((part+1)*most, len(all))], part + 1, parts
+}
+
+// spread orders schedules for an exploration that plays only the first ones: by rank, and within a rank in rounds
+// that have each write once. Two thirds of the schedules of an operator with many kinds hold or expire one that
+// has nothing to do with the write, so an even choice from all would leave out most crashes.
+func spread(all []schedule) []schedule {
+	type place struct {
+		write string
+		rank  int
 	}
-	return kept, part + 1, parts
+	all = slices.Clone(all)
+	rand.New(rand.NewPCG(0, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) // the same each time
+	var rounds [3][][]schedule                                                                        // by rank
+	count := map[place]int{}
+	for _, s := range all {
+		at := place{s[0].at, s.rank()}
+		n, of := count[at], &rounds[at.rank]
+		if count[at]++; n == len(*of) {
+			*of = append(*of, nil)
+		}
+		(*of)[n] = append((*of)[n], s)
+	}
+	return slices.Concat(slices.Concat(rounds[:]...)...)
 }
 
 // minimize leaves out the clauses that a finding does not need.

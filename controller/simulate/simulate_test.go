@@ -466,6 +466,27 @@ func TestTheStateBeforeTheFirstStepIsCompared(t *testing.T) {
 	}
 }
 
+func TestAnObjectThatIsEmptyMayBeMissing(t *testing.T) {
+	s := Scenario{Steps: life, Operator: polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		if p.Data["color"] == "blue" {
+			seen := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "seen"}}
+			if _, err := c.CoreV1().Secrets("default").Create(ctx, seen, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+				return err
+			}
+		}
+		return keep(ctx, c, p)
+	})}
+	found := Find(t, s)
+	require.Len(t, found, 1)
+	assert.Contains(t, found[0].Failures[0], "Secret default/seen is missing")
+	s.Normalize = func(object map[string]any) {
+		if object["kind"] == "Secret" {
+			clear(object)
+		}
+	}
+	assert.Empty(t, Find(t, s))
+}
+
 func TestALineThatNeverHappensNamesTheWrites(t *testing.T) {
 	_, failures := Play(t, Scenario{Operator: polling(keep), Steps: life}, "crash after create serviceaccounts default/b#1")
 	require.Len(t, failures, 1)

@@ -37,6 +37,9 @@ func (w *world) state() state {
 		if w.scenario.Normalize != nil {
 			w.scenario.Normalize(object)
 		}
+		if len(object) == 0 {
+			continue // it may be missing
+		}
 		text, err := json.Marshal(plain(map[string]any(object), "", names))
 		if err != nil {
 			panic(fmt.Sprintf("simulate: an object does not encode: %v", err))

@@ -1628,6 +1628,12 @@ var mutants = []mutant{{
 	with:  "thin(every, s.Most, 0)",
 	tests: []string{"./controller/simulate"},
 }, {
+	name:  "simulate: a part begins with delays of events",
+	file:  "controller/simulate/simulate.go",
+	text:  "at := place{s[0].at, s.rank()}",
+	with:  "at := place{s[0].at, 0}",
+	tests: []string{"./controller/simulate"},
+}, {
 	name:  "simulate: calls outside are no places for disturbances",
 	file:  "controller/simulate/schedule.go",
 	text:  "for _, c := range callClauses {",
