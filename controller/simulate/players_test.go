@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,4 +73,44 @@ func TestJobs(t *testing.T) {
 		expect(0)
 		assert.Equal(t, before, server.ResourceVersion(), "nothing is left to do")
 	})
+}
+
+func TestNumbersAndEndsOfJobs(t *testing.T) {
+	for _, one := range []struct {
+		name string
+		spec batchv1.JobSpec
+		// states are those after the start, after a minute and 20 seconds later: the active and the succeeded pods.
+		states [3]string
+	}{
+		{name: "no numbers", states: [3]string{"1 0", "0 1 ended", "0 1 ended"}},
+		{name: "more in parallel than completions", spec: batchv1.JobSpec{Parallelism: new(int32(5)), Completions: new(int32(2))}, states: [3]string{"2 0", "0 2 ended", "0 2 ended"}},
+		{name: "nothing to complete", spec: batchv1.JobSpec{Completions: new(int32(0))}, states: [3]string{"0 0", "0 0 ended", "0 0 ended"}},
+		{name: "paused by its parallelism", spec: batchv1.JobSpec{Parallelism: new(int32(0)), Completions: new(int32(2))}, states: [3]string{"0 0", "0 0", "0 0"}},
+		{name: "of another controller", spec: batchv1.JobSpec{ManagedBy: new("example.com/mine")}, states: [3]string{"0 0", "0 0", "0 0"}},
+		{name: "of this controller", spec: batchv1.JobSpec{ManagedBy: new(batchv1.JobControllerName)}, states: [3]string{"1 0", "0 1 ended", "0 1 ended"}},
+		{name: "a time to live", spec: batchv1.JobSpec{TTLSecondsAfterFinished: new(int32(20))}, states: [3]string{"1 0", "0 1 ended", "gone"}},
+		{name: "a longer time to live", spec: batchv1.JobSpec{TTLSecondsAfterFinished: new(int32(21))}, states: [3]string{"1 0", "0 1 ended", "0 1 ended"}},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := reflectortest.Start(t)
+				j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "j"}, Spec: one.spec}
+				require.NoError(t, s.Create(j))
+				for i, pause := range []time.Duration{0, time.Minute, 20 * time.Second} {
+					<-time.After(pause)
+					settle(t, s, Jobs(time.Minute, nil))
+					for s.CollectGarbage() {
+					}
+					got := "gone"
+					if s.Get(j) == nil {
+						got = fmt.Sprint(j.Status.Active, j.Status.Succeeded)
+						if jobEnd(j) != nil {
+							got += " ended"
+						}
+					}
+					assert.Equal(t, one.states[i], got)
+				}
+			})
+		})
+	}
 }
