@@ -138,6 +138,9 @@ func (set *statefulSet) act(pods []*corev1.Pod) error {
 		p := replicas[n]
 		switch {
 		case p == nil:
+			if stale, err := set.hasStaleClaim(n); err != nil || stale {
+				return err
+			}
 			if err := set.create(n); err != nil {
 				return err
 			}
@@ -280,6 +283,28 @@ func (set *statefulSet) ownClaims(p *corev1.Pod, condemned bool) error {
 		}
 	}
 	return nil
+}
+
+// hasStaleClaim reports whether a claim of a pod that does not exist belongs to an earlier pod of that name, so
+// that the garbage collector will delete it.
+func (set *statefulSet) hasStaleClaim(n int) (bool, error) {
+	policy := set.Spec.PersistentVolumeClaimRetentionPolicy
+	if policy == nil || policy.WhenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
+		return false, nil
+	}
+	pod := fmt.Sprintf("%s-%d", set.Name, n)
+	for i := range set.Spec.VolumeClaimTemplates {
+		c := set.claim(i, n)
+		if err := set.server.Get(c); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "Pod" && r.Name == pod }) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // pods returns the pods of the set in the order of their ordinals. It adopts those without a controller that

@@ -273,6 +273,41 @@ func TestPodsOfAStatefulSet(t *testing.T) {
 	})
 }
 
+func TestAPodWaitsUntilTheClaimOfTheOneBeforeItIsGone(t *testing.T) {
+	s := reflectortest.Start(t)
+	w := web(2)
+	w.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	w.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType}
+	require.NoError(t, s.Create(w))
+	change := func(do func(set)) []string {
+		require.NoError(t, s.Get(w))
+		do(w)
+		require.NoError(t, s.Update(w))
+		states, _ := settle(t, s, StatefulSets)
+		return states
+	}
+	settle(t, s, StatefulSets)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data-web-1"}}
+	require.NoError(t, s.Get(claim))
+	first := claim.UID
+	assert.Equal(t, []string{"0a 1a~", "0a"}, change(scale(1)))
+	assert.Empty(t, change(scale(2)), "the claim is still that of the pod before")
+	require.True(t, s.CollectGarbage())
+	states, _ := settle(t, s, StatefulSets)
+	assert.Equal(t, []string{"0a 1a?", "0a 1a"}, states)
+	require.NoError(t, s.Get(claim))
+	assert.NotEqual(t, first, claim.UID, "its data is gone, as in Kubernetes")
+
+	change(func(w set) {
+		w.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	})
+	first = claim.UID
+	change(scale(1))
+	assert.Equal(t, []string{"0a 1a?", "0a 1a"}, change(scale(2)))
+	require.NoError(t, s.Get(claim))
+	assert.Equal(t, first, claim.UID)
+}
+
 func TestAStatefulSetThatIsCreatedAgainWaitsForTheGarbageCollector(t *testing.T) {
 	s := reflectortest.Start(t)
 	require.NoError(t, s.Create(web(1)))
