@@ -307,33 +307,11 @@ func (set *statefulSet) hasStaleClaim(n int) (bool, error) {
 	return false, nil
 }
 
-// pods returns the pods of the set in the order of their ordinals. It adopts those without a controller that
-// have a name and the labels of the set.
-func (set *statefulSet) pods() (own []*corev1.Pod, err error) {
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil {
-		return nil, err
-	}
-	all, err := reflectortest.List[*corev1.Pod](set.server, set.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range all {
-		if set.ordinal(p.Name) < 0 {
-			continue
-		}
-		if metav1.GetControllerOf(p) == nil && p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels)) {
-			p.OwnerReferences = append(p.OwnerReferences, *metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")))
-			if err := set.server.Update(p); err != nil {
-				return nil, err
-			}
-		}
-		if metav1.IsControlledBy(p, set) {
-			own = append(own, p)
-		}
-	}
+// pods returns the pods of the set in the order of their ordinals.
+func (set *statefulSet) pods() ([]*corev1.Pod, error) {
+	own, err := claimPods(set.server, set.StatefulSet, "StatefulSet", set.Spec.Selector, func(p *corev1.Pod) bool { return set.ordinal(p.Name) >= 0 })
 	slices.SortFunc(own, func(a, b *corev1.Pod) int { return cmp.Compare(set.ordinal(a.Name), set.ordinal(b.Name)) })
-	return own, nil
+	return own, err
 }
 
 // ordinal returns the ordinal in the name of a pod, or -1 if the name is none of the set.
@@ -414,8 +392,12 @@ type daemonSet struct {
 	update *appsv1.ControllerRevision
 }
 
+func (set *daemonSet) pods() ([]*corev1.Pod, error) {
+	return claimPods(set.server, set.DaemonSet, "DaemonSet", set.Spec.Selector, func(*corev1.Pod) bool { return true })
+}
+
 func (set *daemonSet) play(nodes []*corev1.Node) (again time.Duration, err error) {
-	pods, err := controlled(set.server, set.DaemonSet)
+	pods, err := set.pods()
 	if err != nil {
 		return 0, err
 	}
@@ -441,7 +423,7 @@ func (set *daemonSet) play(nodes []*corev1.Node) (again time.Duration, err error
 	if err := set.act(pods, wanted); err != nil {
 		return 0, err
 	}
-	if pods, err = controlled(set.server, set.DaemonSet); err != nil {
+	if pods, err = set.pods(); err != nil {
 		return 0, err
 	}
 
@@ -659,10 +641,38 @@ func newPod(set metav1.Object, kind string, revision *appsv1.ControllerRevision)
 	return p, nil
 }
 
-// controlled returns the pods that a set controls, in the order of their names.
-func controlled(s *reflectortest.Server, set metav1.Object) ([]*corev1.Pod, error) {
-	pods, err := reflectortest.List[*corev1.Pod](s, set.GetNamespace())
-	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, set) }), err
+// claimPods returns the pods that a set controls, in the order of their names. It adopts those without a
+// controller that the selector matches and that may be of the set, and releases those that it matches no more.
+func claimPods(s *reflectortest.Server, set metav1.Object, kind string, selector *metav1.LabelSelector, may func(*corev1.Pod) bool) (own []*corev1.Pod, err error) {
+	matching, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	all, err := reflectortest.List[*corev1.Pod](s, set.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		controlled, matches := metav1.IsControlledBy(p, set), matching.Matches(labels.Set(p.Labels))
+		switch {
+		case !may(p):
+			continue
+		case controlled && (matches || selector == nil): // Kubernetes would refuse a set without a selector
+			own = append(own, p)
+			continue
+		case controlled:
+			p.OwnerReferences = slices.DeleteFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == set.GetUID() })
+		case matches && metav1.GetControllerOf(p) == nil && p.DeletionTimestamp == nil:
+			p.OwnerReferences = append(p.OwnerReferences, *metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind(kind)))
+			own = append(own, p)
+		default:
+			continue
+		}
+		if err := s.Update(p); err != nil {
+			return nil, err
+		}
+	}
+	return own, nil
 }
 
 func merge(all ...map[string]string) map[string]string {

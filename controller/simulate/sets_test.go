@@ -106,6 +106,17 @@ func breakPod(s server, p *corev1.Pod) error {
 	return s.Update(p)
 }
 
+func relabel(s server, p *corev1.Pod) error {
+	p.Labels["app"] = "quarantined"
+	return s.Update(p)
+}
+
+// controlled returns the pods of a set.
+func controlled(s server, set metav1.Object) ([]*corev1.Pod, error) {
+	pods, err := reflectortest.List[*corev1.Pod](s, set.GetNamespace())
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, set) }), err
+}
+
 func TestStatefulSets(t *testing.T) {
 	parallel := func(w set) { w.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }
 	onDelete := func(w set) { w.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType }
@@ -150,6 +161,7 @@ func TestStatefulSets(t *testing.T) {
 			p.OwnerReferences = nil
 			return s.Update(p)
 		})},
+		{name: "a pod with other labels is released", status: "2 2 2 2 2 true", do: pod("web-1", relabel)},
 		{name: "first ordinal", begin: func(w set) { w.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 7} }, change: scale(2), states: []string{"7a 8a 9a~", "7a 8a"}, status: "2 2 2 2 2 true"},
 	} {
 		t.Run(one.name, func(t *testing.T) {
@@ -395,6 +407,11 @@ func TestDaemonSets(t *testing.T) {
 			p.Name, p.ResourceVersion = "zzz", ""
 			return s.Create(p)
 		}), states: []string{"node:a?", "node:a", "node:a node:a~", "node:a"}, status: "1 1 1 1 0 0 1"},
+		{name: "an orphan", states: []string{"node:a?", "node:a"}, status: "1 1 1 1 0 0 1", do: first(func(s server, p *corev1.Pod) error {
+			p.OwnerReferences = nil
+			return s.Update(p)
+		})},
+		{name: "a pod with other labels is replaced", states: []string{"node:a?", "node:a", "node:a node:a?", "node:a node:a"}, status: "1 1 1 1 0 0 1", do: first(relabel)},
 		{name: "without nodes", states: []string{"node:a?", "node:a"}, status: "1 1 1 1 0 0 1"},
 		{name: "one for each node", nodes: three, states: []string{"x:a? y:a? z:a?", "x:a y:a z:a"}, status: "3 3 3 3 0 0 3"},
 		{name: "no node fits", nodes: three[:1], begin: onlyGPU, status: "0 0 0 0 0 0 0"},
