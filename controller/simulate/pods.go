@@ -26,7 +26,10 @@ import (
 // failed if fails is not nil and returns true.
 //
 // The player never repairs a pod that runs, so a step of the user can take its condition Ready away and
-// give it back later, unless the pod has readiness gates, which decide then. Without Node objects, there is one node with the name "node" on which every pod fits.
+// give it back later, unless the pod has readiness gates, which decide then. Without Node objects, there is one
+// node with the name "node" on which every pod fits. Otherwise a pod gets the first node by name that its
+// nodeSelector and its tolerations allow and that is not cordoned. Affinities have no effect, and pods run on when
+// their Node is deleted or gets a taint.
 func Pods(runs time.Duration, fails func(*corev1.Pod) bool) Player {
 	return func(s *reflectortest.Server) (time.Duration, error) {
 		return kubelet{runs: runs, fails: fails}.play(s)
@@ -114,7 +117,7 @@ func (k kubelet) play(s *reflectortest.Server) (again time.Duration, err error) 
 	return again, nil
 }
 
-// place returns the node of a pod: the first one by name whose labels the pod selects.
+// place returns the node of a pod: the first one by name that takes it.
 func place(p *corev1.Pod, nodes []*corev1.Node) (name string, ok bool) {
 	switch {
 	case p.Spec.NodeName != "":
@@ -122,11 +125,25 @@ func place(p *corev1.Pod, nodes []*corev1.Node) (name string, ok bool) {
 	case len(nodes) == 0:
 		return theNode, true
 	}
-	i := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return selects(p.Spec.NodeSelector, n) })
+	i := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return selects(p.Spec.NodeSelector, n) && open(n, p.Spec.Tolerations) })
 	if i < 0 {
 		return "", false
 	}
 	return nodes[i].Name, true
+}
+
+// open reports whether a node takes new pods with these tolerations.
+func open(n *corev1.Node, tolerations []corev1.Toleration) bool {
+	taints := slices.Clone(n.Spec.Taints)
+	if n.Spec.Unschedulable {
+		taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return !slices.ContainsFunc(taints, func(taint corev1.Taint) bool {
+		return taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
+			return (t.Effect == "" || t.Effect == taint.Effect) && (t.Key == "" || t.Key == taint.Key) &&
+				(t.Operator == corev1.TolerationOpExists || t.Value == taint.Value)
+		})
+	})
 }
 
 func selects(selector map[string]string, n *corev1.Node) bool {

@@ -24,6 +24,16 @@ func newNode(name string, labels ...string) *corev1.Node {
 	return n
 }
 
+func cordon(n *corev1.Node) *corev1.Node {
+	n.Spec.Unschedulable = true
+	return n
+}
+
+func taint(n *corev1.Node, effect corev1.TaintEffect) *corev1.Node {
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "k", Value: "v", Effect: effect})
+	return n
+}
+
 func TestPods(t *testing.T) {
 	selectGPU := map[string]string{"gpu": "yes"}
 	for _, pod := range []struct {
@@ -38,6 +48,14 @@ func TestPods(t *testing.T) {
 		{name: "without nodes", want: "Running ready on node"},
 		{name: "the first node", nodes: []*corev1.Node{newNode("b"), newNode("a")}, want: "Running ready on a"},
 		{name: "a node by labels", nodes: []*corev1.Node{newNode("a"), newNode("b", "gpu")}, spec: corev1.PodSpec{NodeSelector: selectGPU}, want: "Running ready on b"},
+		{name: "a cordoned node", nodes: []*corev1.Node{cordon(newNode("a")), newNode("b")}, want: "Running ready on b"},
+		{name: "a cordoned node is tolerated", nodes: []*corev1.Node{cordon(newNode("a"))}, want: "Running ready on a",
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}}}},
+		{name: "a tainted node", nodes: []*corev1.Node{taint(newNode("a"), corev1.TaintEffectNoExecute)}, want: " on ",
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}, {Key: "k", Value: "w"}, {Key: "l", Value: "v"}}}},
+		{name: "a taint is tolerated", nodes: []*corev1.Node{taint(newNode("a"), corev1.TaintEffectNoSchedule)}, want: "Running ready on a",
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}}},
+		{name: "a taint that only warns", nodes: []*corev1.Node{taint(newNode("a"), corev1.TaintEffectPreferNoSchedule)}, want: "Running ready on a"},
 		{name: "no node fits", nodes: []*corev1.Node{newNode("a")}, spec: corev1.PodSpec{NodeSelector: selectGPU}, want: " on "},
 		{name: "a given node", nodes: []*corev1.Node{newNode("a")}, spec: corev1.PodSpec{NodeName: "b"}, want: "Running ready on b"},
 		{name: "a scheduling gate", spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/g"}}}, want: " on "},
