@@ -192,8 +192,11 @@ func beginGrace(obj object, options *metav1.DeleteOptions) (graceful, pending bo
 			return false, true
 		}
 		at := pod.DeletionTimestamp.Add(time.Duration(*wanted-left) * time.Second)
-		if now := time.Now().Truncate(time.Second); at.Before(now) {
-			at = now
+		if now := time.Now(); at.Before(now) {
+			at = now.Truncate(time.Second)
+			if *wanted > 0 {
+				wanted = new(int64(1)) // 0 would not leave it to the kubelet
+			}
 		}
 		pod.DeletionTimestamp = new(metav1.NewTime(at))
 		pod.DeletionGracePeriodSeconds = wanted

@@ -80,8 +80,9 @@
 //     finalizers of the policies Foreground and Orphan then hold an object until the test removes them,
 //     and a deleted namespace stays, terminating. A namespace gets no conditions.
 //   - Conversion: each version of a group is a collection of its own, except for those of a
-//     definition that [WithCustomResourceDefinitions] follows, which differ in the apiVersion alone. For
-//     the garbage collector, an owner reference names an object of any version.
+//     definition that [WithCustomResourceDefinitions] follows, which differ in the apiVersion alone. So are the Events
+//     of the core group and those of events.k8s.io, which in Kubernetes are the same: a test has to list those of the
+//     group that the program writes. For the garbage collector, an owner reference names an object of any version.
 //   - Of a followed definition: conversion webhooks, scale, printer columns, and the checks of the schema. It
 //     is established in one update, where the real server makes two, and it makes no APIService of its own.
 //     Requests, watches and discovery follow a change at once, where the real server takes some seconds.

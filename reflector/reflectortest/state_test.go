@@ -517,3 +517,23 @@ spec:
 	require.ErrorContains(t, sets("v1"), "reflectortest does not serve sets/scale")
 	require.True(t, apierrors.IsNotFound(sets("v2")), "a real server does not have it either")
 }
+
+// TestGracePeriodThatIsOver follows BeforeDelete of the API server: only 0 takes a pod from its kubelet.
+func TestGracePeriodThatIsOver(t *testing.T) {
+	for _, one := range []struct{ wanted, period, left int64 }{{wanted: 25, period: 25, left: 5}, {wanted: 20, period: 1}, {wanted: 10, period: 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := reflectortest.Start(t)
+			client := kubernetes.NewForConfigOrDie(s.Config()).CoreV1().Pods("ns")
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Spec: corev1.PodSpec{NodeName: "n"}}
+			require.NoError(t, s.Create(pod))
+			require.NoError(t, client.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+			<-time.After(20*time.Second + time.Millisecond)
+			require.NoError(t, client.Delete(t.Context(), "a", *metav1.NewDeleteOptions(one.wanted)))
+			require.NoError(t, s.Get(pod))
+			assert.Equal(t, one.period, *pod.DeletionGracePeriodSeconds)
+			assert.Equal(t, one.left, int64(time.Until(pod.DeletionTimestamp.Time).Round(time.Second)/time.Second))
+			require.NoError(t, client.Delete(t.Context(), "a", *metav1.NewDeleteOptions(0)))
+			assert.True(t, apierrors.IsNotFound(s.Get(pod)))
+		})
+	}
+}
