@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -31,7 +32,7 @@ func Deployments(s *reflectortest.Server) (time.Duration, error) {
 		}
 		d.Status = want
 		if err := s.Update(d); err != nil {
-			return 0, err
+			return 0, fmt.Errorf("deployment %s/%s: %w", d.Namespace, d.Name, err)
 		}
 	}
 	return 0, nil
@@ -96,7 +97,7 @@ func Jobs(runs time.Duration, fails func(*batchv1.Job) bool) Player {
 			}
 			j.Status = *want
 			if err := s.Update(j); err != nil {
-				return 0, err
+				return 0, fmt.Errorf("job %s/%s: %w", j.Namespace, j.Name, err)
 			}
 		}
 		return again, nil

@@ -105,7 +105,7 @@ func (k kubelet) play(s *reflectortest.Server) (again time.Duration, err error) 
 		}
 		if !reflect.DeepEqual(was, p) {
 			if err := s.Update(p); err != nil {
-				return 0, err
+				return 0, fmt.Errorf("pod %s/%s: %w", p.Namespace, p.Name, err)
 			}
 		}
 		if p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds > 0 {

@@ -392,8 +392,11 @@ type daemonSet struct {
 	update *appsv1.ControllerRevision
 }
 
+// pods returns the pods of the set, the oldest one first: of two on a node, it stays.
 func (set *daemonSet) pods() ([]*corev1.Pod, error) {
-	return claimPods(set.server, set.DaemonSet, "DaemonSet", set.Spec.Selector, func(*corev1.Pod) bool { return true })
+	own, err := claimPods(set.server, set.DaemonSet, "DaemonSet", set.Spec.Selector, func(*corev1.Pod) bool { return true })
+	slices.SortStableFunc(own, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return own, err
 }
 
 func (set *daemonSet) play(nodes []*corev1.Node) (again time.Duration, err error) {

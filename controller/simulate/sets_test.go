@@ -407,6 +407,11 @@ func TestDaemonSets(t *testing.T) {
 			p.Name, p.ResourceVersion = "zzz", ""
 			return s.Create(p)
 		}), states: []string{"node:a?", "node:a", "node:a node:a~", "node:a"}, status: "1 1 1 1 0 0 1"},
+		{name: "an older one on a node", do: first(func(s server, p *corev1.Pod) error {
+			<-time.After(time.Second)
+			p.Name, p.ResourceVersion, p.Spec.Containers[0].Image = "aaa", "", "b"
+			return s.Create(p)
+		}), states: []string{"node:a?", "node:a", "node:a node:b~", "node:a"}, status: "1 1 1 1 0 0 1"},
 		{name: "an orphan", states: []string{"node:a?", "node:a"}, status: "1 1 1 1 0 0 1", do: first(func(s server, p *corev1.Pod) error {
 			p.OwnerReferences = nil
 			return s.Update(p)
