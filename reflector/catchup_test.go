@@ -3,7 +3,9 @@ package reflector_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +103,24 @@ func TestCatchUpOfAQuietKindListsIfTheServerHasForgottenTheVersion(t *testing.T)
 			}
 			assert.Equal(t, 1, lists, "CatchUp does not end the list that it waits for")
 		})
+	})
+}
+
+// See kubernetes/kubernetes#137089.
+func TestCatchUpListsIfTheServerForgetsVersionsWithoutAWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithBookmarkInterval(0))
+		config := server.Config()
+		var forgotten atomic.Bool
+		config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+			return closing{rt, func(query url.Values) bool { return forgotten.Load() && !query.Has("sendInitialEvents") }}
+		})
+		m := mirroredBy(t, config, false)
+		busy(t, server)
+		forgotten.Store(true)
+		limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, m.of.CatchUp(limited, time.Now()))
 	})
 }
 

@@ -43,11 +43,12 @@
 //     first (reflector-R6). If it ended early, the reflector resumes at a version from before
 //     the bookmarks of the last ten seconds. For a server ends the watches of a kind when its
 //     definition changes, and then shows the objects differently without new versions: it refuses
-//     the older version, and the list that follows has each object as it is shown now. A stream that
-//     client-go cannot read counts as broken; if it breaks three times in a row at one version,
-//     the reflector relists. It also relists after a rejected resource version (410: see the table
-//     in reflector/internal/protocol/doc.go), an ERROR event other than 429, a forbidden watch, a rejected
-//     object, a stream that a [client.Resource] cannot read, a [client.MismatchError] and ServerBehind.
+//     the older version, and the list that follows has each object as it is shown now. The reflector
+//     relists after a rejected resource version (410: see the table in reflector/internal/protocol/doc.go),
+//     an ERROR event other than 429, a forbidden watch, a rejected object, a stream that a
+//     [client.Resource] cannot read, a [client.MismatchError] and ServerBehind. It also relists if the
+//     third watch in a row at one version brings nothing: if it ends within a second, if client-go cannot
+//     read it, or if it is refused or not answered although the server answers probes.
 //   - reflector-R3: If the store rejects an object, the reflector reports the error, and relists
 //     after a back-off to fetch the object again. Until then the store keeps its previous object
 //     under that key, and all other objects are updated as usual. If the store fails in any other
@@ -82,7 +83,8 @@
 //     reports the second one (ShortWatch), and opens about one watch a second. A watch that brought
 //     a hundred changes does not count, however soon it ended: a busy server ends watches that are
 //     slow, and the reflector resumes at once. After three broken watch-lists, or one that the
-//     server does not support, the reflector uses lists for an hour; [State] gives the reason.
+//     server does not support, the reflector uses lists for an hour; [State] gives the reason. A
+//     watch-list that is not answered is followed by a list.
 //   - reflector-R8: When ctx ends, Run stops waiting at once, and returns after everything that it
 //     started has ended. If a client does not end its watch when the reflector stops it, the
 //     reflector gives that watch up after five seconds. If resources share a mapper

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -39,17 +40,20 @@ func TestRestoredServerIsListedAnew(t *testing.T) {
 		lost, since func(*reflectortest.Server) error
 		probe       int // the status of the answer to the first probes; 0 is 200
 		probes      int // how many; 0 is one
+		relists     bool
 	}{
-		"an object changed last":       {lost: updated, since: overtakes},
-		"an object went last":          {lost: deleted, since: overtakes},
-		"the object that changed went": {lost: updated, since: deleted},
-		"the probe fails with 503":     {lost: updated, since: overtakes, probe: http.StatusServiceUnavailable},
-		"the probe fails with 502":     {lost: updated, since: overtakes, probe: http.StatusBadGateway},
-		"three probes fail with 502":   {lost: updated, since: overtakes, probe: http.StatusBadGateway, probes: 3},
-		"three probes fail with 403":   {lost: updated, since: overtakes, probe: http.StatusForbidden, probes: 3},
-		"the probe fails with 401":     {lost: updated, since: overtakes, probe: http.StatusUnauthorized},
-		"the probe fails with 403":     {lost: updated, since: overtakes, probe: http.StatusForbidden},
-		"the probe fails with 404":     {lost: updated, since: overtakes, probe: http.StatusNotFound},
+		"an object changed last":                               {lost: updated, since: overtakes},
+		"an object went last":                                  {lost: deleted, since: overtakes},
+		"an object changed last, and a list shows nothing new": {lost: updated, since: overtakes, relists: true},
+		"an object went last, and a list shows nothing new":    {lost: deleted, since: overtakes, relists: true},
+		"the object that changed went":                         {lost: updated, since: deleted},
+		"the probe fails with 503":                             {lost: updated, since: overtakes, probe: http.StatusServiceUnavailable},
+		"the probe fails with 502":                             {lost: updated, since: overtakes, probe: http.StatusBadGateway},
+		"three probes fail with 502":                           {lost: updated, since: overtakes, probe: http.StatusBadGateway, probes: 3},
+		"three probes fail with 403":                           {lost: updated, since: overtakes, probe: http.StatusForbidden, probes: 3},
+		"the probe fails with 401":                             {lost: updated, since: overtakes, probe: http.StatusUnauthorized},
+		"the probe fails with 403":                             {lost: updated, since: overtakes, probe: http.StatusForbidden},
+		"the probe fails with 404":                             {lost: updated, since: overtakes, probe: http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachClient(t, func(t *testing.T, generated bool) {
@@ -59,12 +63,20 @@ func TestRestoredServerIsListedAnew(t *testing.T) {
 						require.NoError(t, server.Create(paint(name, "red")))
 					}
 					snapshot := server.ResourceVersion()
+					if tc.relists { // after three objects, their bookmark and what is lost
+						broken := apierrors.NewInternalError(errors.New("broken")).Status()
+						server.Inject(reflectortest.ErrorEvent(5, broken).On("watch", "").Times(1))
+					}
 					// No refusal of a probe ends a program that gives up when it may not read.
 					m := mirrored(t, server, generated, reflector.WithRetry(func(err error) bool {
 						return !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err)
 					}))
 					require.NoError(t, tc.lost(server))
 					synctest.Wait()
+					if tc.relists {
+						<-time.After(time.Minute)
+						require.Len(t, m.told(), 1)
+					}
 					before, most := server.ResourceVersion(), 4
 					fault := reflectortest.Answer(http.StatusServiceUnavailable)
 					if tc.probe != 0 { // the server answers at once, but not the first probes
@@ -240,6 +252,62 @@ func TestWhatStallsForeverIsGivenUp(t *testing.T) {
 				})
 			})
 		})
+	}
+}
+
+// closing answers watches without an event, as a server does that has forgotten the version and does not
+// say so, or a proxy that lets no stream through.
+type closing struct {
+	http.RoundTripper
+	closes func(query url.Values) bool
+}
+
+func (c closing) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.RoundTripper.RoundTrip(r)
+	if err == nil && r.URL.Query().Has("watch") && c.closes(r.URL.Query()) {
+		err = answer.Body.Close()
+		answer.Body = http.NoBody
+	}
+	return answer, err
+}
+
+func TestServerThatListsAndDoesNotWatchIsListed(t *testing.T) {
+	for name, refusal := range map[string]reflectortest.Fault{
+		"closed at once": {},
+		"504":            reflectortest.Answer(http.StatusGatewayTimeout),
+		"502 of a proxy": reflectortest.AnswerHTML(http.StatusBadGateway),
+		"401":            reflectortest.Answer(http.StatusUnauthorized),
+		"not answered":   reflectortest.Stall(nil),
+	} {
+		for way, opts := range map[string][]reflector.Option{"watch-lists": nil, "lists": {reflector.WithoutWatchList()}} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				eachClient(t, func(t *testing.T, generated bool) {
+					synctest.Test(t, func(t *testing.T) {
+						server := reflectortest.Start(t)
+						require.NoError(t, server.Create(paint("a", "red")))
+						config := server.Config()
+						if name == "closed at once" {
+							config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+								return closing{rt, func(url.Values) bool { return true }}
+							})
+						} else {
+							server.Inject(refusal.On("watch", ""))
+						}
+						m := mirroredBy(t, config, generated, opts...)
+						<-time.After(3 * time.Minute)
+						assert.Equal(t, []string{"a"}, m.names())
+						require.NoError(t, server.Create(paint("b", "red")))
+						require.NoError(t, server.Delete(paint("a", "red")))
+						<-time.After(12 * time.Minute)
+						assert.Equal(t, []string{"b"}, m.names())
+						require.NoError(t, server.Create(paint("c", "red")))
+						<-time.After(12 * time.Minute)
+						assert.Equal(t, []string{"b", "c"}, m.names(), "it goes on")
+						m.stop()
+					})
+				})
+			})
+		}
 	}
 }
 

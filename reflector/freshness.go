@@ -127,7 +127,7 @@ func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before str
 		return newest, true, nil
 	}
 	if err != nil {
-		if protocol.Classify(err) == protocol.Expired && r.State().observed == at { // else the watch of Run has gone on
+		if (protocol.Classify(err) == protocol.Expired || err == errCheckOver) && r.State().observed == at { // else the watch of Run has gone on
 			r.expire(err)
 		}
 		return newest, false, r.newError(protocol.OpWatch, at, err)
@@ -135,7 +135,7 @@ func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before str
 	return newest, r.status.reached(ctx, last), nil
 }
 
-// expire makes Run list, as if the server had sent a 410 on the watch of Run. That watch may be healthy and yet
+// expire makes Run list, as if the server had ended the watch of Run with err. That watch may be healthy and yet
 // at a version that is forgotten: Events have no watch cache, so the bookmarks of a quiet namespace come from
 // etcd every ten minutes, while etcd is compacted every five.
 func (r *KubernetesResourceReflector[T]) expire(err error) {
@@ -220,10 +220,21 @@ func (l *latest) set(key store.Key, version store.Version, deleted bool) {
 
 // list records an object of a list if no earlier object of the list is newer.
 func (l *latest) list(object metav1.Object) {
-	version, newest := object.GetResourceVersion(), l.version.ResourceVersion
-	if l.key.Name == "" || len(version) > len(newest) || len(version) == len(newest) && version > newest {
+	if l.isBefore(object.GetResourceVersion()) {
 		l.set(keyOf(object), store.VersionOf(object), false)
 	}
+}
+
+// raise replaces l by a change that is newer.
+func (l *latest) raise(other latest) {
+	if other.key.Name != "" && l.isBefore(other.version.ResourceVersion) {
+		*l = other
+	}
+}
+
+func (l *latest) isBefore(version string) bool {
+	newest := l.version.ResourceVersion
+	return l.key.Name == "" || len(version) > len(newest) || len(version) == len(newest) && version > newest
 }
 
 // selector adds the object to a field selector. The API server then reads a single key, also in a

@@ -122,12 +122,18 @@ func (m *follower[T]) names() []string {
 // Resource. It returns when the reflector waits.
 func mirrored(t *testing.T, server *reflectortest.Server, generated bool, opts ...reflector.Option) (m *follower[*corev1.ConfigMap]) {
 	t.Helper()
+	return mirroredBy(t, server.Config(), generated, opts...)
+}
+
+// mirroredBy is mirrored by way of a config.
+func mirroredBy(t *testing.T, config *rest.Config, generated bool, opts ...reflector.Option) (m *follower[*corev1.ConfigMap]) {
+	t.Helper()
 	if generated {
-		clientset, err := kubernetes.NewForConfig(server.Config())
+		clientset, err := kubernetes.NewForConfig(config)
 		require.NoError(t, err)
 		m = followed(t, clientset.CoreV1().ConfigMaps("default"), opts...)
 	} else {
-		m = followed(t, openedAt[*corev1.ConfigMap](t, server.Config(), configMapResource, "default"), opts...)
+		m = followed(t, openedAt[*corev1.ConfigMap](t, config, configMapResource, "default"), opts...)
 	}
 	synctest.Wait()
 	return m

@@ -118,6 +118,7 @@ type staging[T Object] struct {
 	size     int
 	nameless int    // number of undecodable objects without a name
 	newest   latest // of the objects; replace makes it run.latest
+	last     latest // the change before the list, unless the list has another state of that object
 }
 
 func (s *staging[T]) discard() {
@@ -142,6 +143,9 @@ func (s *staging[T]) take(i *stream.Item[T]) {
 	case i.Kind == stream.Unchanged:
 		for _, key := range i.Keys {
 			s.begin().Keep(key)
+			if key == s.last.key {
+				s.newest.raise(s.last)
+			}
 		}
 		s.size += len(i.Keys)
 		return
@@ -154,8 +158,11 @@ func (s *staging[T]) take(i *stream.Item[T]) {
 		s.nameless++
 	}
 	if i.Kind == stream.Delete || w.Err != nil {
-		s.newest = latest{} // the item may be about the same object
+		s.newest, s.last = latest{}, latest{} // the item may be about the same object
 	} else {
+		if w.Key == s.last.key {
+			s.last = latest{}
+		}
 		s.newest.list(w.Object)
 	}
 	switch {
@@ -173,6 +180,9 @@ func (s *staging[T]) take(i *stream.Item[T]) {
 func (r *run[T]) replace(version string) protocol.Input {
 	objects := r.staging.size
 	err := r.staging.begin().Commit(version)
+	if r.staging.last.deleted { // the list lacks it, too
+		r.staging.newest.raise(r.staging.last)
+	}
 	r.latest = r.staging.newest
 	r.staging.discard()
 	r.stored(version, err)

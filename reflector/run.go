@@ -135,6 +135,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		return protocol.Input{Kind: protocol.Elapsed}, nil
 	case protocol.Discard:
 		r.staging.discard()
+		r.staging.last = r.latest
 	case protocol.Stage:
 		for i := range r.items {
 			r.staging.take(&r.items[i])

@@ -976,9 +976,51 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: a short watch with a due relist backs off",
 	file:  "reflector/internal/protocol/end.go",
-	text:  "if !p.relistDue() && !p.moved() && lasted < ShortWatchTime {",
-	with:  "if !p.moved() && lasted < ShortWatchTime {",
+	text:  "\tcase p.relistDue():\n",
+	with:  "",
 	tests: []string{"./reflector/internal/protocol", "./reflector"},
+}, {
+	name:  "protocol: a server that closes each watch from a forgotten version is never listed",
+	file:  "reflector/internal/protocol/end.go",
+	text:  "\tcase p.isFruitless():\n\t\trelist(p, cmp.Or(err, error(ShortWatch)))\n\t\treturn\n",
+	with:  "",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "protocol: a watch that lasts does not end a row of watches without news",
+	file:  "reflector/internal/protocol/end.go",
+	text:  "\t\tp.fruitless = 0\n\tcase p.relistDue():",
+	with:  "\tcase p.relistDue():",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "protocol: a server that refuses each watch, and answers lists, is never listed",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "if !p.suspect && p.isFruitless() {",
+	with:  "if false {",
+	tests: []string{"./reflector"},
+}, {
+	name:  "protocol: a server that is away is listed, as if it refused watches",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "if !p.suspect && p.isFruitless() {",
+	with:  "if p.isFruitless() {",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "protocol: a watch-list that is not answered is asked for again and again",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "Unanswered:  {retry, probeLater, probeFirst, relist, listInstead, retry},",
+	with:  "Unanswered:  {retry, probeLater, probeFirst, relist, retry, retry},",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
+	name:  "reflector: a list without news forgets which object changed last",
+	file:  "reflector/list.go",
+	text:  "if key == s.last.key {",
+	with:  "if false {",
+	tests: []string{"./reflector"},
+}, {
+	name:  "reflector: a list forgets which object went last",
+	file:  "reflector/list.go",
+	text:  "if r.staging.last.deleted {",
+	with:  "if false {",
+	tests: []string{"./reflector"},
 }, {
 	name:  "protocol: a watch with many changes is brief",
 	file:  "reflector/internal/protocol/end.go",

@@ -31,8 +31,11 @@ const (
 	Invalid
 	// Busy means that the server accepts no more requests at present (429).
 	Busy
-	// Unreachable means no answer: the connection was refused, or an answer took too long.
+	// Unreachable means that the connection was refused.
 	Unreachable
+	// Unanswered means that the answer took too long. Perhaps something between passes lists on, but
+	// holds back an answer until it is complete, as that of a watch never is.
+	Unanswered
 	// NotServed means that the server does not serve the resource (404).
 	NotServed
 	// Forbidden means that the client may not send the request (403).
@@ -67,7 +70,9 @@ func Classify(err error) Class {
 		return Invalid
 	case apierrors.IsTooManyRequests(err):
 		return Busy
-	case utilnet.IsConnectionRefused(err) || errors.Is(err, NoAnswer):
+	case errors.Is(err, NoAnswer):
+		return Unanswered
+	case utilnet.IsConnectionRefused(err):
 		return Unreachable
 	case errors.Is(err, ErrNotServed) || apierrors.IsNotFound(err):
 		return NotServed

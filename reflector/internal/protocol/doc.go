@@ -18,11 +18,12 @@
 //	Invalid      askForLess  skipProbe   relistNewest  relistNewest  askNewest       askNewest
 //	Busy         retry       retry       retry         retry         retry           retry
 //	Unreachable  retry       probeLater  probeFirst    relist        retry           retry
+//	Unanswered   retry       probeLater  probeFirst    relist        listInstead     retry
 //	NotServed    retry       probeAgain  relist        relist        retry           breakOff
 //	Forbidden    retry       probeAgain  relist        relist        listInstead     breakOff
 //	Unsupported  retry       skipProbe   relist        relist        listForAnHour   breakOff
 //	Refused      retry       probeAgain  probeFirst    relist        listInstead     breakOff
-//	Unreadable   retry       probeAgain  probeFirst    resume        listInstead     breakOff
+//	Unreadable   retry       probeAgain  probeFirst    end           listInstead     breakOff
 //	OverBudget   retry       probeAgain  probeFirst    relist        retry           retry
 //	Other        retry       probeAgain  probeFirst    relist        listInstead     breakOff
 //
@@ -39,7 +40,7 @@
 //   - A probe: the reflector watches, and the answer to the watch decides.
 //
 // These are the reactions. Each back-off reports the failure; of the others, only listInstead, breakOff and
-// resume do, so a 410 that leads to a list at once does not:
+// end do, so a 410 that leads to a list at once does not:
 //
 //   - retry: back off, and begin this step again: a list begins with its first page.
 //   - askForLess: list without pages if the continue token is refused, and at the newest version if
@@ -55,9 +56,11 @@
 //   - relistExpired: list at once, not older than the store; or relistNewest if the last list is less than
 //     a minute old.
 //   - relistNewest: back off, then list at the newest version.
-//   - probeFirst: back off, probe, then watch.
-//   - resume: watch again from the position, or from before the bookmarks of the last ten seconds: see
-//     settleTime. The third failure in a row at one version relists.
+//   - probeFirst: back off, probe, then watch. The third watch in a row that was refused although a probe
+//     was answered, or ended within a second without news, relists.
+//   - end: the watch ended. Watch again from the position, or from before the bookmarks of the last ten
+//     seconds: see settleTime. The third one that ended without news, at once or because client-go could not
+//     read it, relists.
 //   - askNewest: ask for a watch-list at the newest version. If it was for the newest version
 //     already: breakOff while streaming; while asking, listForAnHour if the class is Invalid, and
 //     listInstead otherwise.

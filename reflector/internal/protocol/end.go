@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/versions"
@@ -23,9 +24,11 @@ const (
 	// watch would begin with even more changes. Requests stay rare beside the changes.
 	busyWatch = 100
 
-	// briefWatches consecutive watches that end at one version cause a list: the client may be
-	// unable to decode the next event.
-	briefWatches = 3
+	// maxFruitless consecutive watches that were refused, or ended at once, cause a list. The server may
+	// have forgotten the version without saying so, or may be unable to send the next event, or
+	// the client to decode it; or something between lets lists through, and no watches. A server that
+	// closes each watch is otherwise asked for the same one for ever (kubernetes/kubernetes#137089).
+	maxFruitless = 3
 
 	// probeSpread is the longest pause before the probe after a broken watch that brought nothing. It
 	// spreads the probes, because all watches of a server break at once when the server ends. A watch
@@ -85,11 +88,15 @@ func (p *step) end(err error) {
 	// restored in between without refusing a connection.
 	early := lasted < max(ShortWatchTime, p.watching.asked-clockSlack) && (p.brief < 2 && !busy || p.now.Sub(p.probedAt) >= briefWatch)
 	p.suspect = p.suspect || err != nil || early
-	if !p.relistDue() && !p.moved() && lasted < ShortWatchTime {
-		if err == nil {
-			err = ShortWatch
-		}
-		retry(p, err)
+	switch {
+	case p.moved() || lasted >= ShortWatchTime && (Classify(err) != Unreadable || lasted >= briefWatch):
+		p.fruitless = 0
+	case p.relistDue():
+	case p.isFruitless():
+		relist(p, cmp.Or(err, error(ShortWatch)))
+		return
+	case lasted < ShortWatchTime:
+		retry(p, cmp.Or(err, error(ShortWatch)))
 		return
 	}
 	p.stop(err)

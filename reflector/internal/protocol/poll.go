@@ -88,7 +88,7 @@ func (p *step) untriggered(err error) {
 		return
 	}
 	switch Classify(err) {
-	case Invalid, NotServed, Forbidden, Unsupported, Refused:
+	case Invalid, NotServed, Forbidden, Unsupported, Refused, Unanswered:
 		p.triggersAt = p.now.Add(RestTime)
 		p.endTrigger(err)
 		p.do(Action{Do: Report, Err: err, Op: OpWatch})

@@ -18,11 +18,12 @@ var reactions = [numClasses][reactingPhases]reaction{
 	Invalid:     {askForLess, skipProbe, relistNewest, relistNewest, askNewest, askNewest},
 	Busy:        {retry, retry, retry, retry, retry, retry},
 	Unreachable: {retry, probeLater, probeFirst, relist, retry, retry},
+	Unanswered:  {retry, probeLater, probeFirst, relist, listInstead, retry},
 	NotServed:   {retry, probeAgain, relist, relist, retry, breakOff},
 	Forbidden:   {retry, probeAgain, relist, relist, listInstead, breakOff},
 	Unsupported: {retry, skipProbe, relist, relist, listForAnHour, breakOff},
 	Refused:     {retry, probeAgain, probeFirst, relist, listInstead, breakOff},
-	Unreadable:  {retry, probeAgain, probeFirst, resume, listInstead, breakOff},
+	Unreadable:  {retry, probeAgain, probeFirst, (*step).end, listInstead, breakOff},
 	OverBudget:  {retry, probeAgain, probeFirst, relist, retry, retry},
 }
 
@@ -70,7 +71,7 @@ func askForLess(p *step, err error) {
 
 // skipProbe watches without the answer to a probe. The answer to the watch will show the state.
 func skipProbe(p *step, _ error) {
-	p.heard, p.suspect, p.failedProbes, p.lastProbe = p.now, false, 0, false
+	p.heard, p.suspect, p.failedProbes, p.lastProbe, p.fruitless = p.now, false, 0, false, 0
 	p.watch()
 }
 
@@ -128,20 +129,25 @@ func relistNewest(p *step, err error) {
 	relist(p, err)
 }
 
+// probeFirst handles a watch that did not begin. Before an answer to a probe, that says nothing of the
+// watch: the server is away.
 func probeFirst(p *step, err error) {
+	if !p.suspect && p.isFruitless() {
+		relist(p, err)
+		return
+	}
 	p.suspect = true
 	retry(p, err)
 }
 
-// resume handles a watch that client-go could not read. The third failure in a row at one version
-// causes a relist, in case one object cannot be decoded.
-func resume(p *step, err error) {
-	if p.brief+1 < briefWatches || p.moved() || p.now.Sub(p.watching.opened) >= briefWatch {
-		p.end(err)
-		return
+// isFruitless counts a watch that brought nothing, and reports whether only a list can help.
+func (p *step) isFruitless() bool {
+	p.fruitless++
+	if p.fruitless < maxFruitless || p.now.Before(p.unlistable) {
+		return false
 	}
-	p.brief = 0
-	relist(p, err)
+	p.fruitless = 0
+	return true
 }
 
 // askNewest handles the refusal of a watch-list at a version. If the watch-list was for the

@@ -20,6 +20,7 @@ type world struct {
 	rev       int8
 	epoch     int8 // the number of restores
 	compacted int8 // the newest revision whose changes are forgotten
+	mute      bool // the server closes a watch from a forgotten revision, and does not say why
 	refusal   refusal
 
 	p       State
@@ -53,6 +54,7 @@ type change struct {
 // watch is the open watch, from the server's side.
 type watch struct {
 	open, broken bool
+	ended        bool // the server closed it at once
 	cursor       int8 // the revision of the last event
 	bookmark     bool // a bookmark is due
 	initial      int8 // the next of the initial events of a watch-list; 2 is their bookmark
@@ -90,7 +92,10 @@ func (w *world) actions() []action {
 		all = append(all, action{"delete b", func(w *world) { w.write(1, true) }})
 	}
 	if w.compacted < w.rev {
-		all = append(all, action{"compact", func(w *world) { w.compacted = w.rev }})
+		all = append(all, action{"compact", func(w *world) { w.compacted, w.mute = w.rev, false }})
+	}
+	if w.compacted < w.rev && !w.lags { // these lists only help if the cache that answers them does not lag for ever
+		all = append(all, action{"forget", func(w *world) { w.compacted, w.mute = w.rev, true }})
 	}
 	if w.rev > 2 && w.epoch < 2 {
 		all = append(all, action{"restore", (*world).restore})
@@ -231,10 +236,10 @@ func (w *world) open(a Action) error {
 	case a.Do == AskWatchList:
 		w.watch = watch{open: true, cursor: w.rev, streams: true}
 		w.listed = version{w.rev, w.epochAt(w.rev)}
-	case from < w.compacted:
+	case from < w.compacted && !w.mute:
 		return w.step(Input{Kind: Failed, Err: apierrors.NewResourceExpired("too old")})
 	default:
-		w.watch = watch{open: true, cursor: from}
+		w.watch = watch{open: true, cursor: from, ended: from < w.compacted}
 	}
 	return w.step(Input{Kind: Accepted, Lasts: MaxWatch})
 }
@@ -246,6 +251,8 @@ func (w *world) receive() error {
 	switch {
 	case o.broken:
 		return w.step(Input{Kind: Ended, Err: errors.New("connection reset")})
+	case o.ended:
+		return w.step(Input{Kind: Ended})
 	case o.streams:
 		objects := w.at(o.cursor)
 		for o.initial < 2 && objects[o.initial] == (version{}) {
