@@ -24,7 +24,7 @@ const (
 	// watch would begin with even more changes. Requests stay rare beside the changes.
 	busyWatch = 100
 
-	// maxFruitless consecutive watches that were refused, or ended at once, cause a list. The server may
+	// After maxFruitless consecutive watches that were refused, or ended at once, each one causes a list. The server may
 	// have forgotten the version without saying so, or may be unable to send the next event, or
 	// the client to decode it; or something between lets lists through, and no watches. A server that
 	// closes each watch is otherwise asked for the same one for ever (kubernetes/kubernetes#137089).

@@ -142,12 +142,8 @@ func probeFirst(p *step, err error) {
 
 // isFruitless counts a watch that brought nothing, and reports whether only a list can help.
 func (p *step) isFruitless() bool {
-	p.fruitless++
-	if p.fruitless < maxFruitless || p.now.Before(p.unlistable) {
-		return false
-	}
-	p.fruitless = 0
-	return true
+	p.fruitless = min(p.fruitless+1, maxFruitless)
+	return p.fruitless == maxFruitless && !p.now.Before(p.unlistable)
 }
 
 // askNewest handles the refusal of a watch-list at a version. If the watch-list was for the

@@ -78,7 +78,7 @@ type State struct {
 	// brief counts consecutive watches that ended within briefWatch, without busyWatch changes.
 	brief int
 	// fruitless counts consecutive watches that were refused although a probe was answered, or ended at
-	// once without news.
+	// once without news, up to maxFruitless.
 	fruitless int
 
 	listing  listing
@@ -437,7 +437,7 @@ func (p *step) listStored(err error) {
 	}
 	p.position, p.mustList, p.unavailable, p.lost = p.listing.first, false, false, false
 	p.settle()
-	p.suspect, p.failedProbes, p.lastProbe, p.unlistable, p.fruitless = false, 0, false, time.Time{}, 0
+	p.suspect, p.failedProbes, p.lastProbe, p.unlistable = false, 0, false, time.Time{}
 	p.listed, p.heard = p.now, p.now
 	p.versionless = p.position == ""
 	if p.versionless {
