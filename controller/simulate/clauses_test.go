@@ -454,6 +454,39 @@ func TestAScheduleIsPlayedInTheSameWayEachTime(t *testing.T) {
 	}
 }
 
+// An operator that scales down by the order of its list acts on names, so these have to be the same.
+func TestAScheduleGeneratesTheSameNamesEachTime(t *testing.T) {
+	scale := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		accounts := c.CoreV1().ServiceAccounts("default")
+		children, err := accounts.List(ctx, metav1.ListOptions{})
+		if err != nil || len(children.Items) == len(p.Data["size"]) {
+			return err
+		}
+		for range len(p.Data["size"]) - len(children.Items) {
+			fresh := child(p)
+			fresh.Name, fresh.GenerateName = "", "x-"
+			if _, err := accounts.Create(ctx, fresh, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+		}
+		for i := len(p.Data["size"]); i < len(children.Items); i++ {
+			if err := accounts.Delete(ctx, children.Items[i].Name, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	resize := func(size string) Step {
+		return Change(parent(), func(p *corev1.ConfigMap) { p.Data["size"] = size })
+	}
+	s := Scenario{Operator: scale, Steps: []Step{Create(parent("size", "xxx")), resize("xx"), resize("xxx"), resize("x")}}
+	first, _ := Play(t, s, "slow")
+	for range 4 {
+		again, _ := Play(t, s, "slow")
+		assert.Equal(t, first, again)
+	}
+}
+
 func TestAStepThatHasAConditionDoesNotWaitForTheOperator(t *testing.T) {
 	again := Create(parent("color", "green"))
 	again.When = func(s *reflectortest.Server) bool { return s.Get(parent()) != nil } // the name is free

@@ -49,7 +49,7 @@ type world struct {
 
 	counts    map[string]int    // writes by name, delivered or refused
 	before    map[string]point  // where the run was before a write, by name and count
-	generated map[string]string // the prefix of each generated name: the rest differs from run to run
+	generated map[string]string // the prefix of each generated name: the rest depends on what was created before
 	aliases   []string          // pairs of a generated name and what lines call it; the newest first, which may contain an earlier one
 	aliasing  *strings.Replacer // of aliases
 	holds     []*hold

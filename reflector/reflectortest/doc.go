@@ -28,7 +28,7 @@
 //     after their owners, the policies Foreground and Orphan have their effect, and a deleted
 //     namespace goes after what was in it. [Server.CollectGarbage] is for a test that decides when.
 //   - [WithDefaults] sets the defaults of built-in kinds. Those of a definition are always set.
-//   - [WithStableUIDs] gives an object the same UID in each run.
+//   - [WithStableUIDs] gives an object the same UID, and the same generated name, in each run.
 //   - [WithAdmission] calls a function in the place of a webhook.
 //   - [Server.Requests] and [Server.WaitForRequests] return the requests of the client.
 //

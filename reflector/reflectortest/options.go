@@ -41,10 +41,11 @@ func WithBookmarkInterval(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.bookmarkInterval = d })
 }
 
-// WithStableUIDs derives the UID of an object from its resource, its namespace, its name or
-// generateName, and how often the server has created such an object. A program that takes a part of
-// a UID into a name, as some operators do, then makes the same names in each run. UIDs are random by
-// default, because objects of two servers must not share one.
+// WithStableUIDs derives the UID of an object, and its name if the server generates it, from its
+// resource, its namespace, its name or generateName, and how often the server has created such an object. A
+// program that takes a part of a UID into a name, as some operators do, then makes the same names in each run,
+// and one that lists gets its objects in the same order. Both are random by default, because objects of two
+// servers must not share a UID.
 func WithStableUIDs() Option { return optionFunc(func(o *options) { o.stableUIDs = true }) }
 
 // WithWatchTimeout sets the duration of a watch without timeoutSeconds. The default is a random

@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -465,25 +464,44 @@ func TestAPageFromTheFutureIsTooLargeAndNotExpired(t *testing.T) {
 	})
 }
 
-func TestStableUIDsFollowFromNamesAndCounts(t *testing.T) {
-	create := func(opts ...reflectortest.Option) (uids []types.UID) {
+func TestStableUIDsAndNamesFollowFromNamesAndCounts(t *testing.T) {
+	create := func(opts ...reflectortest.Option) (uids, names []string) {
 		s := reflectortest.Start(t, opts...)
 		generated := configMap("")
 		generated.GenerateName = "b-"
 		for _, o := range []*corev1.ConfigMap{configMap("a"), configMap("b"), generated, generated.DeepCopy()} {
 			require.NoError(t, s.Create(o))
-			uids = append(uids, o.UID)
+			uids, names = append(uids, string(o.UID)), append(names, o.Name)
 		}
 		require.Error(t, s.Create(configMap("a")), "a creation that fails does not count")
 		require.NoError(t, s.Delete(configMap("a")))
 		again := configMap("a")
 		require.NoError(t, s.Create(again))
-		return append(uids, again.UID)
+		return append(uids, string(again.UID)), names
 	}
-	stable := create(reflectortest.WithStableUIDs())
-	require.Equal(t, stable, create(reflectortest.WithStableUIDs()))
-	require.Len(t, slices.Compact(slices.Sorted(slices.Values(stable))), 5, "each object has its own")
-	require.NotEqual(t, stable, create())
+	uids, names := create(reflectortest.WithStableUIDs())
+	sameUIDs, sameNames := create(reflectortest.WithStableUIDs())
+	require.Equal(t, uids, sameUIDs)
+	require.Equal(t, names, sameNames)
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(uids))), 5, "each object has its own")
+	require.NotEqual(t, names[2], names[3])
+	require.Regexp(t, `^b-[a-z0-9]{5}$`, names[2])
+	otherUIDs, otherNames := create()
+	require.NotEqual(t, uids, otherUIDs)
+	require.NotEqual(t, names, otherNames)
+}
+
+func TestAStableNameIsNotTaken(t *testing.T) {
+	generate := func(s *reflectortest.Server) string {
+		o := configMap("")
+		o.GenerateName = "b-"
+		require.NoError(t, s.Create(o))
+		return o.Name
+	}
+	first := generate(reflectortest.Start(t, reflectortest.WithStableUIDs()))
+	s := reflectortest.Start(t, reflectortest.WithStableUIDs())
+	require.NoError(t, s.Create(configMap(first)))
+	require.NotEqual(t, first, generate(s))
 }
 
 // TestWhatIsNotServedIsNotTakenForAbsent evicts a pod. Most programs that drain a node take NotFound for a pod

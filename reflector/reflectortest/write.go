@@ -198,12 +198,16 @@ func (s *Server) newUIDLocked(res *resource, obj object) types.UID {
 	if s.created == nil {
 		return uuid.NewUUID()
 	}
-	// A generated name differs from run to run, but its prefix does not.
-	name := fmt.Sprintf("%s %q %q", res.gr(), obj.GetNamespace(), cmp.Or(obj.GetGenerateName(), obj.GetName()))
+	name := creationName(res, obj)
 	s.created[name]++
 	b := sha1.Sum(fmt.Appendf(nil, "%s %d", name, s.created[name]))
 	b[6], b[8] = b[6]&0x0f|0x50, b[8]&0x3f|0x80 // the version and the variant of RFC 9562
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16]))
+}
+
+// creationName is what creations are counted by.
+func creationName(res *resource, obj object) string {
+	return fmt.Sprintf("%s %q %q", res.gr(), obj.GetNamespace(), cmp.Or(obj.GetGenerateName(), obj.GetName()))
 }
 
 // fillBuiltin sets the defaults of a built-in kind, if the server has the option.
@@ -232,12 +236,18 @@ func (res *resource) placeIn(namespace string, obj object) error {
 }
 
 // nameLocked makes an unused name: at most 58 letters of the prefix and five random ones, as in the
-// real server.
+// real server, or with WithStableUIDs five that follow from the creations before.
 func (s *Server) nameLocked(res *resource, obj object) {
 	prefix := obj.GetGenerateName()
 	prefix = prefix[:min(len(prefix), 58)]
-	for {
-		obj.SetName(prefix + rand.String(5))
+	creation := creationName(res, obj)
+	for try := 0; ; try++ {
+		suffix := rand.String(5)
+		if s.created != nil {
+			b := sha1.Sum(fmt.Appendf(nil, "%s %d %d", creation, s.created[creation], try))
+			suffix = rand.SafeEncodeString(fmt.Sprintf("%x", b)[:5])
+		}
+		obj.SetName(prefix + suffix)
 		if _, taken := res.history.current.Get(res.key(obj.GetNamespace(), obj.GetName())); !taken {
 			return
 		}
