@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -485,6 +486,50 @@ func TestAScheduleGeneratesTheSameNamesEachTime(t *testing.T) {
 		again, _ := Play(t, s, "slow")
 		assert.Equal(t, first, again)
 	}
+}
+
+// lock makes a ServiceAccount for the time of its work. It deletes by name what only its own answer has shown.
+func lock(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+	if p.Data["painted"] == p.Data["color"] {
+		return nil
+	}
+	accounts := c.CoreV1().ServiceAccounts("default")
+	if _, err := accounts.Create(ctx, child(p), metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	if err := accounts.Delete(ctx, p.Name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	p = p.DeepCopy()
+	p.Data["painted"] = p.Data["color"]
+	_, err := c.CoreV1().ConfigMaps("default").Update(ctx, p, metav1.UpdateOptions{})
+	return err
+}
+
+func TestADeletionOfWhatNoCacheShowsIsNoFinding(t *testing.T) {
+	s := Scenario{Steps: life, Operator: func(ctx context.Context, config *rest.Config) error { return cachedWith(ctx, config, lock) }}
+	const held = "hold serviceaccounts from create serviceaccounts default/a#2 for 5 writes"
+	for _, line := range []string{held, "expire serviceaccounts at delete serviceaccounts default/a#1; " + held} {
+		for _, s.OldServers = range []bool{false, true} {
+			_, failures := Play(t, s, line)
+			assert.Empty(t, failures, line)
+		}
+	}
+}
+
+func TestADeletionOfWhatTheOperatorHasMadeIsNoFinding(t *testing.T) {
+	account := child(parent())
+	account.OwnerReferences = nil
+	replace := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		accounts := c.CoreV1().ServiceAccounts("default")
+		if held, err := accounts.Get(ctx, p.Name, metav1.GetOptions{}); err == nil {
+			if err := accounts.Delete(ctx, held.Name, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+		}
+		return lock(ctx, c, p)
+	})
+	assert.NotContains(t, fmt.Sprint(Find(t, Scenario{Operator: replace, Steps: []Step{Create(account), Create(parent("color", "red"))}})), "removed another object")
 }
 
 func TestAStepThatHasAConditionDoesNotWaitForTheOperator(t *testing.T) {

@@ -187,7 +187,7 @@ func (w *world) checkWrite(m *message, contentType string, before uint64, body, 
 			w.result.deleted[groupName(w.alias(t))]++
 		}
 		guarded := sent.Preconditions.UID != nil || sent.Preconditions.ResourceVersion != nil
-		if cached, ok := p.cached[t]; ok && string(cached.uid) != prior.UID && !guarded {
+		if shown := p.cached[t].uid; shown != "" && string(shown) != prior.UID && !guarded {
 			w.result.fail("deletes unseen "+t.gvr.Resource, "%s removed another object than the one with that name in the operator's cache: delete with a UID precondition", name)
 		}
 		return

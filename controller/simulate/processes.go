@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -27,9 +30,12 @@ type process struct {
 	kill  context.CancelFunc
 	done  chan error // capacity 1; what Operator returned
 
-	known  map[target]version // the newest version of each object that an answer or an event has shown
-	cached map[target]version // the same, of reads and watches only
-	behind atomic.Uint64      // lists at version "0" show the state of this version, if it is not 0
+	known map[target]version // the newest version of each object that an answer or an event has shown
+	// cached is the same of reads and watches only, and also of answers to writes if the kind is not watched.
+	// A deletion has no UID.
+	cached  map[target]version
+	watches map[schema.GroupVersionResource]bool
+	behind  atomic.Uint64 // lists at version "0" show the state of this version, if it is not 0
 
 	stop     context.CancelFunc // ends the context of Operator
 	stopping time.Time          // when it was called, if it was
@@ -51,7 +57,7 @@ const grace = 30 * time.Second
 // start starts a process of the operator.
 func (w *world) start(ctx context.Context) {
 	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
-	p := &process{world: w, number: w.started, alive: alive, done: make(chan error, 1), known: map[target]version{}, cached: map[target]version{}}
+	p := &process{world: w, number: w.started, alive: alive, done: make(chan error, 1), known: map[target]version{}, cached: map[target]version{}, watches: map[schema.GroupVersionResource]bool{}}
 	running, stop := context.WithCancel(context.WithValue(ctx, processKey{}, p))
 	p.kill, p.stop = func() { kill(); stop() }, stop
 	w.started++
@@ -166,6 +172,17 @@ func (p *process) know(t target, meta objectMeta, read bool) {
 	if read && v.version > p.cached[t].version {
 		p.cached[t] = v
 	}
+}
+
+// relist forgets what the cache of the process showed, because a list, or the initial events of a watch, show all that
+// there is. It does not if the list has only a part.
+func (p *process) relist(t target, query url.Values) {
+	if query.Get("continue") != "" || query.Get("labelSelector") != "" || query.Get("fieldSelector") != "" {
+		return
+	}
+	maps.DeleteFunc(p.cached, func(shown target, _ version) bool {
+		return shown.gvr == t.gvr && (t.namespace == "" || shown.namespace == t.namespace)
+	})
 }
 
 // knowAnswer notes the versions in an answer.

@@ -196,7 +196,10 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	seen := func() {
 		if response.StatusCode < 300 {
-			p.knowAnswer(t, content, !writes)
+			if parsed.Verb == "list" {
+				p.relist(t, parsed.Query)
+			}
+			p.knowAnswer(t, content, !writes || !p.watches[t.gvr])
 		}
 	}
 	switch {
@@ -270,6 +273,12 @@ func (p *process) watch(r *http.Request, t target) (*http.Response, error) {
 	}
 	if _, err := p.world.wait(r.Context(), &message{class: request, process: p, verb: "watch", target: t}); err != nil {
 		return nil, err
+	}
+	if !t.unscheduled() {
+		p.watches[t.gvr] = true
+		if query.Get("sendInitialEvents") == "true" {
+			p.relist(t, query)
+		}
 	}
 	// Clients choose a time of minutes at random, which no two runs would share.
 	if seconds, err := strconv.Atoi(query.Get("timeoutSeconds")); err != nil || seconds > 60 {
@@ -365,6 +374,9 @@ func (s *watchStream) Write(line []byte) (int, error) {
 	s.seq++
 	t := target{gvr: s.target.gvr, namespace: meta.Namespace, name: meta.Name}
 	m := &message{class: event, process: s.process, verb: frame.Type, target: t, seq: s.seq}
+	if frame.Type == "DELETED" {
+		meta.UID = "" // it shows that there is none
+	}
 	if frame.Type != bookmark && frame.Type != "ERROR" {
 		m.seen = func() { s.process.know(t, meta, true) }
 	}

@@ -1652,6 +1652,12 @@ var mutants = []mutant{{
 	with:  "\tcase v.lose && false:",
 	tests: []string{"./controller/simulate"},
 }, {
+	name:  "simulate: an object whose deletion the cache has seen is still shown",
+	file:  "controller/simulate/transport.go",
+	text:  "if frame.Type == \"DELETED\" {",
+	with:  "if frame.Type == \"DELETED\" && false {",
+	tests: []string{"./controller/simulate"},
+}, {
 	name:  "simulate: runs share the steps of the scenario",
 	file:  "controller/simulate/world.go",
 	text:  "slices.Clone(s.Steps)",
