@@ -279,6 +279,15 @@ func TestDifferencesAreFieldsAndNotTheirNumbers(t *testing.T) {
 	assert.Len(t, short(strings.Repeat("x", 1000)), 150+len("…"))
 }
 
+func TestItemsWithGeneratedNamesAreASet(t *testing.T) {
+	names := strings.NewReplacer("x-k2", "x-*", "x-9z", "x-*")
+	item := func(name, role string) any { return map[string]any{"name": name, "role": role} }
+	members := func(items ...any) any { return plain(items, "members", names) }
+	assert.Equal(t, members(item("x-9z", "primary"), item("x-k2", "replica")), members(item("x-9z", "replica"), item("x-k2", "primary")))
+	args := func(items ...any) any { return plain(items, "args", names) }
+	assert.NotEqual(t, args("a", "b"), args("b", "a"), "without names, the order may have a meaning")
+}
+
 func TestAnItemThatTheServerHasMergedIsNotLost(t *testing.T) {
 	list := func(items ...any) any { return append([]any{}, items...) }
 	theirs := change{path: ".conditions", before: list("Ready"), after: list("Ready", "Theirs")}

@@ -135,10 +135,11 @@ func plain(value any, field string, names *strings.Replacer) any {
 			v[i] = plain(item, field, names)
 		}
 		slices.SortStableFunc(v, func(a, b any) int {
-			if field == "finalizers" { // a set
-				return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+			name := itemName(a)
+			if order := strings.Compare(name, itemName(b)); order != 0 || name == "" && field != "finalizers" {
+				return order
 			}
-			return strings.Compare(itemName(a), itemName(b))
+			return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) // finalizers are a set, and two generated names are one now
 		})
 		return v
 	case string:
