@@ -209,7 +209,7 @@ func (f Finding) message(test string) string {
 		fmt.Fprintf(&b, "%s\n", failure)
 	}
 	if f.Line != "" {
-		fmt.Fprintf(&b, "play it again: go test -run '^%s$' -simulate %q\n", strings.ReplaceAll(test, "/", "$/^"), f.Line)
+		fmt.Fprintf(&b, "play it again: go test -run '^%s$' -simulate %q\n", strings.ReplaceAll(regexp.QuoteMeta(test), "/", "$/^"), f.Line)
 	}
 	if f.Unstable {
 		b.WriteString("unstable: that line does not end like this each time, because the operator depends on chance or on the order of its goroutines\n")
@@ -229,11 +229,15 @@ func Find(t *testing.T, s Scenario) []Finding {
 	t.Helper()
 	all, err := s.find(t)
 	if err != nil {
+		for _, f := range all {
+			t.Error(f.message(t.Name()))
+		}
 		t.Fatal(err)
 	}
 	return all
 }
 
+// find returns what it has found, also beside an error.
 func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 	t.Helper()
 	w := watch(t.Name())
@@ -246,14 +250,17 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 	if len(undisturbed.failures) > 0 {
 		found.add(nil, undisturbed.failures)
 	}
-	var missed atomic.Int64
+	var mu sync.Mutex
+	var missed []schedule // guarded by mu
 	check := func(line schedule) []failure {
 		if testing.Verbose() {
 			t.Logf("simulate: playing %q", line)
 		}
 		r := s.run(t, w, undisturbed, line)
 		if len(r.missed) == len(line) {
-			missed.Add(1)
+			mu.Lock()
+			missed = append(missed, line)
+			mu.Unlock()
 		}
 		return r.compare(undisturbed)
 	}
@@ -272,10 +279,15 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 	for i, failures := range s.all(single, check) {
 		found.add(single[i], failures)
 	}
-	if n := int(missed.Load()); n > len(single)/10 {
-		return nil, fmt.Errorf("simulate: %d of %d schedules never happened, because the operator's writes are not the same in each run; the undisturbed run has %.500q", n, len(single), undisturbed.writes)
+	var differs error
+	if n := len(missed); n > 0 {
+		how += fmt.Sprintf(", %d never happened", n)
+		if n > max(len(single)/10, 1) {
+			differs = fmt.Errorf("simulate: %d of %d schedules never happened, for example %q, because the operator's writes are not the same in each run: "+
+				"play that line with -simulate, and compare its writes with those of the undisturbed run, %.500q; it often helps to sort lists and to name objects after their parent", n, len(single), missed[0].String(), undisturbed.writes)
+		}
 	}
-	if *flagBudget > 0 && len(single) > 1 {
+	if *flagBudget > 0 && len(single) > 1 && differs == nil {
 		random := rand.New(rand.NewPCG(*flagSeed, 0))
 		for end := time.Now().Add(*flagBudget); time.Now().Before(end); {
 			pairs := make([]schedule, 8*runtime.GOMAXPROCS(0))
@@ -296,7 +308,7 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 		}
 		line, err := parse(f.Line)
 		if err != nil {
-			return nil, fmt.Errorf("a finding's own line: %w", err)
+			return all, fmt.Errorf("a finding's own line: %w", err)
 		}
 		line = minimize(line, func(shorter schedule) bool { return groupOf(check(shorter)) == f.group })
 		f.Line = line.String()
@@ -306,7 +318,7 @@ func (s *Scenario) find(t *testing.T) ([]Finding, error) {
 			}
 		}
 	}
-	return all, nil
+	return all, differs
 }
 
 // begin plays the undisturbed run.

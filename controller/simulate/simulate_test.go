@@ -493,11 +493,33 @@ func TestALineThatNeverHappensNamesTheWrites(t *testing.T) {
 	assert.Contains(t, failures[0], `"crash after create serviceaccounts default/b#1" never happened; the writes of the undisturbed run are ["create serviceaccounts default/a#1" "update serviceaccounts default/a#1"]`)
 }
 
+func TestFindingsAreReportedAlthoughOtherLinesNeverHappen(t *testing.T) {
+	drawing := polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: strings.ToLower(rand.Text())}}
+		if _, err := c.CoreV1().Secrets("default").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		if err := c.CoreV1().Secrets("default").Delete(ctx, secret.Name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		err := keep(ctx, c, p)
+		if apierrors.IsConflict(err) {
+			return errGivenUp
+		}
+		return err
+	})
+	s := Scenario{Operator: drawing, Steps: life, Quiet: 20 * time.Second}
+	found, err := s.find(t)
+	require.ErrorContains(t, err, "schedules never happened, for example \"")
+	require.NotEmpty(t, found)
+	assert.Contains(t, fmt.Sprint(found), "the operator ended by itself: given up")
+}
+
 func TestAFindingTellsHowToPlayItAgain(t *testing.T) {
 	f := Finding{Line: `crash after update sites/status default/a#1`, Failures: []string{"it differs"}, Others: []string{"slow", "steps 1 and 2 together"}, Unstable: true}
 	assert.Equal(t, `it differs
-play it again: go test -run '^TestOperator$/^old$' -simulate "crash after update sites/status default/a#1"
+play it again: go test -run '^TestOperator$/^old_\(1\.0\)$' -simulate "crash after update sites/status default/a#1"
 unstable: that line does not end like this each time, because the operator depends on chance or on the order of its goroutines
-2 more schedules end like this, for example "slow"`, f.message("TestOperator/old"))
+2 more schedules end like this, for example "slow"`, f.message("TestOperator/old_(1.0)"))
 	assert.Equal(t, "without any disturbance:\nit differs", Finding{Failures: []string{"it differs"}}.message("TestOperator"))
 }
