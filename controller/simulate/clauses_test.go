@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -485,6 +486,45 @@ func TestAScheduleGeneratesTheSameNamesEachTime(t *testing.T) {
 	for range 4 {
 		again, _ := Play(t, s, "slow")
 		assert.Equal(t, first, again)
+	}
+}
+
+// An operator that watches one kind twice acts when the first of its two caches has an object.
+func TestTwoWatchesOfAKindAreServedInOneOrder(t *testing.T) {
+	first := func(ctx context.Context, config *rest.Config) error {
+		c, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		var acted atomic.Bool
+		var running sync.WaitGroup
+		for _, selector := range []string{"", "!a", "!b", "!c", "!d"} {
+			running.Go(func() {
+				w, err := c.CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{LabelSelector: selector})
+				if err != nil {
+					return
+				}
+				defer w.Stop()
+				for event := range w.ResultChan() {
+					if event.Type == apiwatch.Added && !acted.Swap(true) {
+						account := child(parent())
+						account.Name, account.OwnerReferences = strings.Replace("by"+selector, "!", "-", 1), nil
+						_, _ = c.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{})
+					}
+				}
+			})
+		}
+		running.Wait()
+		<-ctx.Done()
+		return nil
+	}
+	s := &Scenario{Operator: first, Steps: life[:1], Quiet: time.Minute}
+	for range 5 {
+		w := watch(t.Name())
+		undisturbed, err := s.begin(t, w)
+		w.stop()
+		require.NoError(t, err)
+		assert.Equal(t, []string{"create serviceaccounts default/by-a#1"}, undisturbed.writes)
 	}
 }
 

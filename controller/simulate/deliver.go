@@ -138,6 +138,7 @@ func (w *world) pick() *message {
 			cmp.Compare(a.target.name, b.target.name),
 			cmp.Compare(a.verb, b.verb),
 			cmp.Compare(a.target.subresource, b.target.subresource),
+			cmp.Compare(a.tie, b.tie),
 		)
 	})
 	for i, m := range w.waiting {

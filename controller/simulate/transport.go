@@ -29,6 +29,7 @@ type message struct {
 	target  target
 	verb    string        // of a request or its answer; the type of an event
 	seq     int           // of an event in its watch
+	tie     string        // the rest of the request, or of that of the watch: goroutines send in no order
 	seen    func()        // notes what the process knows once it has this message
 	verdict chan *verdict // capacity 1
 	id      string        // of a write, as lines name it
@@ -153,7 +154,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	case parsed.Verb == "list" && p.behind.Load() != 0 && parsed.Query.Get("resourceVersion") == "0":
 		r = atVersion(r, p.behind.Load())
 	}
-	m := &message{class: request, process: p, verb: parsed.Verb, target: t}
+	m := &message{class: request, process: p, verb: parsed.Verb, target: t, tie: tieOf(r) + string(body)}
 	if isWrite(m.verb) {
 		p.world.checkLeader(m)
 	}
@@ -210,10 +211,19 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 		seen() // the process has sent it, so it is no other client's
 		return statusResponse(r, &metav1.Status{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout, Message: "simulate: the answer was lost"}), nil
 	}
-	if _, err := p.world.wait(r.Context(), &message{class: answer, process: p, verb: parsed.Verb, target: t, seen: seen}); err != nil {
+	if _, err := p.world.wait(r.Context(), &message{class: answer, process: p, verb: parsed.Verb, target: t, tie: m.tie, seen: seen}); err != nil {
 		return nil, err
 	}
 	return response, nil
+}
+
+// tieOf tells requests with one target apart, without what differs from run to run.
+func tieOf(r *http.Request) string {
+	query := r.URL.Query()
+	for _, chance := range []string{"timeoutSeconds", "timeout", "resourceVersion"} { // leases take versions, too
+		query.Del(chance)
+	}
+	return r.URL.Path + "?" + query.Encode() + " " + r.Header.Get("Accept") + " "
 }
 
 // idle is for a goroutine of a process that has crashed. In production it would be gone. It must not try again
@@ -271,7 +281,8 @@ func (p *process) watch(r *http.Request, t target) (*http.Response, error) {
 		return statusResponse(r, &metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
 			Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"}), nil
 	}
-	if _, err := p.world.wait(r.Context(), &message{class: request, process: p, verb: "watch", target: t}); err != nil {
+	tie := tieOf(r)
+	if _, err := p.world.wait(r.Context(), &message{class: request, process: p, verb: "watch", target: t, tie: tie}); err != nil {
 		return nil, err
 	}
 	if !t.unscheduled() {
@@ -288,7 +299,7 @@ func (p *process) watch(r *http.Request, t target) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	unlink := context.AfterFunc(p.alive, cancel)
 	toClient, fromServer := io.Pipe()
-	s := &watchStream{process: p, target: t, ctx: ctx, client: fromServer, header: http.Header{}, head: make(chan int, 1)}
+	s := &watchStream{process: p, target: t, tie: tie, ctx: ctx, client: fromServer, header: http.Header{}, head: make(chan int, 1)}
 	r = r.Clone(ctx)
 	r.URL.RawQuery = query.Encode()
 	r.Body = http.NoBody
@@ -331,6 +342,7 @@ const watchSeconds = "590"
 type watchStream struct {
 	process *process
 	target  target
+	tie     string
 	ctx     context.Context
 	client  *io.PipeWriter
 	header  http.Header
@@ -373,7 +385,7 @@ func (s *watchStream) Write(line []byte) (int, error) {
 	meta := frame.Object.Metadata
 	s.seq++
 	t := target{gvr: s.target.gvr, namespace: meta.Namespace, name: meta.Name}
-	m := &message{class: event, process: s.process, verb: frame.Type, target: t, seq: s.seq}
+	m := &message{class: event, process: s.process, verb: frame.Type, target: t, seq: s.seq, tie: s.tie}
 	if frame.Type == "DELETED" {
 		meta.UID = "" // it shows that there is none
 	}
