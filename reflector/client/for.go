@@ -39,6 +39,8 @@ var (
 //	pods, err := client.For[*corev1.Pod](config)
 //	sites, err := client.For[*Site](config, client.WithKind(siteKind))
 //
+// For a *metav1.PartialObjectMetadata with WithKind, the server sends only the metadata.
+//
 // For sends no request. The first request that needs the resource finds its name by discovery. If
 // the server does not serve the kind yet, that request fails with [reflector.ErrNotServed], and the
 // reflector retries it as usual. The Resource asks the server once. It asks again after such a
