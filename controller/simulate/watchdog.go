@@ -35,8 +35,9 @@ func (p *playing) call(what string, code func()) {
 	code()
 }
 
-// patience is how long, in real time, no message may be delivered.
-const patience = 30 * time.Second
+// patience is how long, in real time, no message may be delivered. It is long, so that neither a busy machine
+// nor a debugger ends a run.
+const patience = time.Minute
 
 func watch(test string) *watchdog {
 	return watchWith(patience, func(lines, calls []string) {
