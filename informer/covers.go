@@ -100,9 +100,12 @@ func (i *Informer[T]) lookup(ctx context.Context, key store.Key, wasDeleted bool
 		return "", false, nil
 	case i.Covers(key):
 		if object, held := i.cache.Get(key); held {
-			uid, exists = store.VersionOf(object).UID, true
+			return store.VersionOf(object).UID, true, nil
 		}
-		return uid, exists, nil
+		if i.sourceOf(key) != s { // the scope was dropped meanwhile, and its objects with it
+			return i.lookup(ctx, key, wasDeleted)
+		}
+		return "", false, nil
 	}
 	of, ok := s.Feed.(interface {
 		Lookup(context.Context, store.Key) (types.UID, bool, error)

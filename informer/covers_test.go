@@ -163,3 +163,38 @@ func TestGoneDoesNotKnowBeforeTheSyncIfNoServerCanBeAsked(t *testing.T) {
 
 // silentFeed hides the other methods of a feed.
 type silentFeed struct{ feed.Feed }
+
+// dropped is a synced feed whose scope is dropped as soon as it has said what it covers.
+type dropped struct {
+	feed.Feed
+	synced chan struct{}
+	drop   func()
+}
+
+func (f *dropped) Synced() <-chan struct{} { return f.synced }
+
+func (f *dropped) Covers(key store.Key) bool {
+	if key != (store.Key{}) { // else the scope is being added
+		f.drop()
+	}
+	return true
+}
+
+// A scope is dropped with its objects, which still exist.
+func TestObjectWhoseScopeIsDroppedMeanwhileIsNotGone(t *testing.T) {
+	var all *feed.Reflectors[*corev1.Pod]
+	i := NewFed(nil, store.ObjectKey[*corev1.Pod], func(target feed.Target[*corev1.Pod]) feed.Group {
+		all = feed.NewReflectors(target)
+		return all
+	})
+	key, scope := store.Key{Namespace: "ns", Name: "there"}, store.Scope{Namespace: "ns"}
+	f := &dropped{synced: make(chan struct{}), drop: func() { require.NoError(t, all.Drop(scope)) }}
+	close(f.synced)
+	require.NoError(t, all.Add(scope, func(into store.Store[*corev1.Pod]) feed.Feed {
+		require.NoError(t, into.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: "1"}}))
+		return f
+	}))
+	gone, err := i.Gone(t.Context(), key)
+	require.NoError(t, err)
+	assert.False(t, gone)
+}

@@ -356,6 +356,12 @@ var mutants = []mutant{{
 	with:  "return \"\", false && ok && of.Covered(), nil",
 	tests: []string{"./controller/reconcile"},
 }, {
+	name:  "informer: an object is gone if its scope is dropped while the cache is asked",
+	file:  "informer/covers.go",
+	text:  "if i.sourceOf(key) != s {",
+	with:  "if false {",
+	tests: []string{"./informer"},
+}, {
 	name:  "informer: another object under the key counts as the one that was there",
 	file:  "informer/covers.go",
 	text:  "return was != \"\" && uid != \"\" && was != uid",
