@@ -89,13 +89,13 @@ func (r *KubernetesResourceReflector[T]) CatchUp(ctx context.Context, since time
 // catchUp is one attempt of CatchUp. It returns the newest version of the server.
 func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before string) (newest string, done bool, err error) {
 	opts := metav1.ListOptions{LabelSelector: r.labelSelector, FieldSelector: r.fieldSelector, Limit: 1}
-	had := r.State().observed
+	had := r.status.observedVersion()
 	p, err := r.source.List(ctx, opts, stream.Wants[T]{})
 	if err != nil {
 		return before, false, r.newError(protocol.OpList, "", err)
 	}
 	newest = p.Version
-	at := r.State().observed
+	at := r.status.observedVersion()
 	if newest == "" && at != "" { // whatever is in front of the server may have answered, as in R13
 		return before, false, r.newError(protocol.OpList, "", protocol.NoResourceVersion)
 	}
@@ -123,11 +123,11 @@ func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before str
 	last, err := r.lastChange(checking, at, newest)
 	cancel()
 	waiting.Wait()
-	if reaches(r.State().observed, newest) {
+	if reaches(r.status.observedVersion(), newest) {
 		return newest, true, nil
 	}
 	if err != nil {
-		if (protocol.Classify(err) == protocol.Expired || err == errCheckOver) && r.State().observed == at { // else the watch of Run has gone on
+		if (protocol.Classify(err) == protocol.Expired || err == errCheckOver) && r.status.observedVersion() == at { // else the watch of Run has gone on
 			r.expire(err)
 		}
 		return newest, false, r.newError(protocol.OpWatch, at, err)

@@ -62,11 +62,11 @@ func (r *run[T]) loop(ctx context.Context) error {
 	version := r.store.ResourceVersion()
 	r.staging.to = r.store
 	defer r.staging.discard()
-	if known := r.status.state.Get(); version == known.ResourceVersion { // Run is called again
-		r.status.stored(version, known.observed)
-	} else {
-		r.status.stored(version, version)
+	observed := version
+	if version == r.status.state.Get().ResourceVersion { // Run is called again
+		observed = r.status.observedVersion()
 	}
+	r.status.stored(version, observed)
 	r.learn(objects{}) // the state says who filters, before the first list
 	in := protocol.Input{Kind: protocol.Started, Version: version}
 	for ctx.Err() == nil || in.Kind == protocol.Stored { // a finished write is still reported to the protocol
@@ -86,7 +86,7 @@ func (r *run[T]) loop(ctx context.Context) error {
 // stored records what the store made of all changes up to a version.
 func (r *run[T]) stored(version string, err error) {
 	if err != nil && !protocol.Rejected(err) { // a list follows
-		version = r.status.state.Get().observed
+		version = r.status.observedVersion()
 	}
 	r.status.stored(r.store.ResourceVersion(), version)
 }

@@ -66,11 +66,7 @@ type State struct {
 	Attempt   int
 	NextRetry time.Time
 
-	// observed is the version up to which the store was given every change. Unlike ResourceVersion, a rejected object
-	// does not hold it back.
-	observed string
-
-	// change counts the changes of all fields except ResourceVersion, LastContact and observed.
+	// change counts the changes of all fields except ResourceVersion and LastContact.
 	change int
 }
 
@@ -78,10 +74,13 @@ type State struct {
 // state share it.
 type status struct {
 	state    *lifecycle.Status[State]
-	advanced lifecycle.Changes // of the observed version
+	advanced lifecycle.Changes // of observed
 	synced   *lifecycle.Latch
 
 	mu sync.Mutex
+	// observed is the version up to which the store was given every change. Unlike the ResourceVersion of the state, a
+	// rejected object does not hold it back. Guarded by mu
+	observed string
 	// asOf is the latest time at which the server had no change that the store lacks; zero if no
 	// consistent list or CatchUp has shown one. Guarded by mu.
 	asOf time.Time
@@ -121,17 +120,23 @@ func (s *status) contact() {
 	s.state.Set(func(state *State) { state.LastContact = time.Now() })
 }
 
-// stored records the store's resource version, and the observed one. State reads these copies, because a store need
+// stored records the store's resource version, and the observed one. Readers take these copies, because a store need
 // not be safe for concurrent use.
 func (s *status) stored(resourceVersion, observed string) {
-	moved := false
-	s.state.Set(func(state *State) {
-		moved = state.observed != observed
-		state.ResourceVersion, state.observed = resourceVersion, observed
-	})
+	s.state.Set(func(state *State) { state.ResourceVersion = resourceVersion })
+	s.mu.Lock()
+	moved := s.observed != observed
+	s.observed = observed
+	s.mu.Unlock()
 	if moved {
 		s.advanced.Announce()
 	}
+}
+
+func (s *status) observedVersion() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.observed
 }
 
 // reached waits until the observed version is the given one or a later one, and reports false if ctx
@@ -139,7 +144,7 @@ func (s *status) stored(resourceVersion, observed string) {
 func (s *status) reached(ctx context.Context, version string) bool {
 	for {
 		advanced := s.advanced.Next() // before the look, so that no version in between is missed
-		if reaches(s.state.Get().observed, version) {
+		if reaches(s.observedVersion(), version) {
 			return true
 		}
 		select {

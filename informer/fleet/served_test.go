@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/lifecycle"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -797,5 +798,18 @@ func TestRefusedKindThatWasReadMeanwhileIsAskedForSoon(t *testing.T) {
 		w.server.ForgetRequests()
 		<-time.After(time.Hour)
 		assert.Less(t, w.requests("readings"), 130, "and seldom if it goes on")
+	})
+}
+
+func TestEventIsNoChangeOfTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		_, wanted, seen := w.follow(widget)
+		state := wanted.State()
+		w.create("web")
+		<-time.After(settle)
+		assert.Equal(t, "[+web]", seen.take())
+		assert.False(t, lifecycle.IsClosed(wanted.Changed(state)))
 	})
 }

@@ -217,8 +217,11 @@ func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
 		assert.True(t, isDone(sub.Synced()))
 		assert.Equal(t, reflector.Watching, i.State().Phase)
 		changed = i.Changed(i.State())
-		<-time.After(time.Minute) // a bookmark is no change
-		assert.False(t, isDone(changed))
+		seen := i.State()
+		require.NoError(t, westServer.Create(onNode("b", "")))
+		<-time.After(time.Minute)
+		assert.False(t, isDone(changed), "an event or a bookmark is no change")
+		assert.False(t, isDone(i.Changed(seen)))
 		require.NoError(t, stop())
 		assert.True(t, isDone(changed))
 	})
