@@ -298,6 +298,14 @@ func TestReadsByKind(t *testing.T) {
 		assert.ErrorIs(t, err, ErrNotWanted, "another form")
 		_, err = List[*object](w.fleet, betaWidget, "a")
 		assert.ErrorIs(t, err, ErrNotWanted, "another version")
+
+		w.serve("v1", false)
+		<-time.After(settle)
+		for _, kind := range []schema.GroupVersionKind{someWidget, widget} {
+			_, found, err := Get[*object](w.fleet, kind, store.Key{Namespace: "a", Name: "web"})
+			assert.ErrorIs(t, err, reflector.ErrNotServed)
+			assert.True(t, found, "the last known object")
+		}
 	})
 }
 

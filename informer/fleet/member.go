@@ -142,6 +142,7 @@ type member struct {
 
 	mu       sync.Mutex
 	working  resolution         // with which Run works; guarded by mu
+	version  string             // in which the kind was served last; guarded by mu
 	cancel   context.CancelFunc // ends the reflector; nil without one, and once it was called. Guarded by mu
 	source   source             // the reflector; nil if the kind is not served. Guarded by mu
 	ended    chan struct{}      // closed when source ends; guarded by mu
@@ -324,6 +325,9 @@ func (m *member) enter(to resolution) {
 	m.mu.Lock()
 	was := m.working
 	m.working = to
+	if to.problem == nil {
+		m.version = to.resource.Version
+	}
 	if to.problem != nil && !to.problem.same(was.problem) {
 		m.lastErr, m.lastTime = to.problem, time.Now()
 	}
@@ -406,6 +410,13 @@ func (m *member) workingResolution() resolution {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.working
+}
+
+// lastVersion returns the version of the objects in the cache, also while the kind is not served.
+func (m *member) lastVersion() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.version
 }
 
 // failure returns why Run has ended by itself, or nil.

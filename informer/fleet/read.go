@@ -85,7 +85,7 @@ func (f *Fleet) holders(of identity) []*member {
 		if id.form != of.form || id.kind.GroupKind() != of.kind.GroupKind() || id.labels+id.fields != "" || id.namespace != "" && id.namespace != of.namespace {
 			continue
 		}
-		if of.kind.Version == "" || id.kind.Version == of.kind.Version || id.kind.Version == "" && m.workingResolution().resource.Version == of.kind.Version {
+		if of.kind.Version == "" || id.kind.Version == of.kind.Version || id.kind.Version == "" && m.lastVersion() == of.kind.Version {
 			all = append(all, m)
 		}
 	}
