@@ -746,6 +746,12 @@ var mutants = []mutant{{
 	with:  "return ok && of.Dropped() && false",
 	tests: []string{"./informer/fleet"},
 }, {
+	name:  "fleet: a kind that is not served is not read by the version of its objects",
+	file:  "informer/fleet/read.go",
+	text:  "m.lastVersion() == of.kind.Version",
+	with:  "m.workingResolution().resource.Version == of.kind.Version",
+	tests: []string{"./informer/fleet"},
+}, {
 	name:  "fleet: CatchUp does not wait for a definition that was made again",
 	file:  "informer/fleet/member.go",
 	text:  "still && m.definitions.definitionOf(m.identity.kind.GroupKind()) == nil",
@@ -1306,8 +1312,8 @@ var mutants = []mutant{{
 }, {
 	name:  "reflector: CatchUp ends a watch that is past the forgotten version",
 	file:  "reflector/freshness.go",
-	text:  "protocol.Classify(err) == protocol.Expired && r.State().observed == at {",
-	with:  "protocol.Classify(err) == protocol.Expired {",
+	text:  "|| err == errCheckOver) && r.status.observedVersion() == at {",
+	with:  "|| err == errCheckOver) {",
 	tests: []string{"./reflector"},
 }, {
 	name:  "reflector: CatchUp ends the list that it waits for",
@@ -1318,8 +1324,8 @@ var mutants = []mutant{{
 }, {
 	name:  "reflector: CatchUp compares a version that a rejected object holds back",
 	file:  "reflector/state.go",
-	text:  "state.ResourceVersion, state.observed = resourceVersion, observed",
-	with:  "state.ResourceVersion, state.observed = resourceVersion, resourceVersion",
+	text:  "\ts.observed = observed\n",
+	with:  "\ts.observed = resourceVersion\n",
 	tests: []string{"./reflector"},
 }, {
 	name:  "reflector: CatchUp takes a store of a lost history for current",
