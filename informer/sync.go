@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,7 +217,8 @@ func (i *Informer[T]) CacheReady(ours.Only) error {
 		state := stateOf(s)
 		since, limit, silence := state.Broken, i.staleness, time.Duration(0)
 		if state.State.Phase == reflector.Stopped && errors.Is(state.State.Err, reflector.ErrNotServed) {
-			limit = 0 // package fleet has stopped the reflector until the kind is served again
+			// Package fleet has stopped the reflector until the kind is served again, perhaps in this moment.
+			limit, since = -1, cmp.Or(since, state.State.Since)
 		} else if limit <= 0 {
 			continue
 		}

@@ -392,7 +392,7 @@ func (m *member) recheck() {
 	defer m.mu.Unlock()
 	if m.cancel != nil && !to.same(m.working) {
 		m.cancel()
-		m.cancel = nil
+		m.cancel, m.since = nil, time.Now()
 		m.outdateLocked()
 	}
 }

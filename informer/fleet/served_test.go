@@ -813,3 +813,29 @@ func TestEventIsNoChangeOfTheState(t *testing.T) {
 		assert.False(t, lifecycle.IsClosed(wanted.Changed(state)))
 	})
 }
+
+// holding is a follower that holds up each writer until it is closed.
+type holding chan struct{}
+
+func (holding) Start(*store.Snapshot[*object])    {}
+func (h holding) Commit(_ *store.Commit[*object]) { <-h }
+
+// The reflector has not ended yet.
+func TestKindThatIsNotServedIsStaleSinceThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Namespaced", "v1")
+		_, wanted, _ := w.follow(widget)
+		hold := make(holding)
+		defer wanted.Cache().Follow(hold)()
+		w.create("web")
+		<-time.After(settle)
+		for _, end := range []func(){func() { w.serve("v1", false) }, func() { close(hold) }} {
+			end()
+			synctest.Wait()
+			var stale *informer.StaleError
+			require.ErrorAs(t, wanted.Ready(), &stale)
+			assert.Zero(t, stale.For)
+		}
+	})
+}

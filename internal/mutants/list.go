@@ -718,7 +718,7 @@ var mutants = []mutant{{
 }, {
 	name:  "fleet: the reflector counts although the kind has changed",
 	file:  "informer/fleet/member.go",
-	text:  "\t\tm.cancel = nil\n\t\tm.outdateLocked()\n",
+	text:  "\t\tm.cancel, m.since = nil, time.Now()\n\t\tm.outdateLocked()\n",
 	with:  "",
 	tests: []string{"./informer/fleet"},
 }, {
@@ -744,6 +744,12 @@ var mutants = []mutant{{
 	file:  "informer/covers.go",
 	text:  "return ok && of.Dropped()",
 	with:  "return ok && of.Dropped() && false",
+	tests: []string{"./informer/fleet"},
+}, {
+	name:  "informer: a kind that is not served is ready in its first moment",
+	file:  "informer/sync.go",
+	text:  "limit, since = -1, cmp.Or",
+	with:  "limit, since = 0, cmp.Or",
 	tests: []string{"./informer/fleet"},
 }, {
 	name:  "fleet: a kind that is not served is not read by the version of its objects",
