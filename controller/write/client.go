@@ -176,8 +176,10 @@ func CreateOrUpdate[T metav1.Object](ctx context.Context, of interface {
 	Patcher[T]
 }, held T, key store.Key, change func(T) error) (T, error) {
 	if value := reflect.ValueOf(held); value.IsValid() && !value.IsZero() {
-		// An object without a namespace may be of a key with one, such as that of its owner.
-		if namespace := held.GetNamespace(); held.GetName() != key.Name || namespace != "" && namespace != key.Namespace {
+		// An object without a namespace may be of a key with one, such as that of its owner. A key may leave out the
+		// namespace that the client has.
+		namespace := held.GetNamespace()
+		if held.GetName() != key.Name || namespace != "" && key.Namespace != "" && namespace != key.Namespace {
 			return held, failed("change", held, fmt.Errorf("held is not the object of the key %s", key))
 		}
 		return update(ctx, of, held, change)

@@ -128,7 +128,6 @@ func TestGeneratedClientsWriteListsOfStructsThatNameAll(t *testing.T) {
 	})
 }
 
-// write-W7: a change that is ambiguous is refused, with its path.
 // The server prints null for a nil list of a field without omitempty.
 func TestGeneratedClientsWriteItemsWithNilLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -152,6 +151,7 @@ func TestGeneratedClientsWriteItemsWithNilLists(t *testing.T) {
 	})
 }
 
+// write-W7: a change that is ambiguous is refused, with its path.
 func TestAmbiguousChangeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
@@ -323,7 +323,7 @@ func TestListOfAFixedLengthThatTheServerLacksIsWritten(t *testing.T) {
 		}
 		for content, tc := range map[string]struct {
 			change func(*ranges)
-			want   string
+			want   string // empty if the change is ambiguous
 		}{
 			`{"a":1}`:                             {func(r *ranges) { r.Range[0] = 5 }, `{"a":1,"range":[5,0]}`},
 			`{"range":[1]}`:                       {func(r *ranges) { r.Range[1] = 5 }, `{"range":[1,5]}`},
@@ -331,6 +331,11 @@ func TestListOfAFixedLengthThatTheServerLacksIsWritten(t *testing.T) {
 			`{"b":1}`:                             {func(r *ranges) { r.Pair.low = 5 }, `{"b":1,"pair":[5,0]}`},
 			`{"c":1}`:                             {func(r *ranges) { r.Routes[1].Shown = 5 }, `{"c":1,"routes":[{"shown":0},{"shown":5}]}`},
 			`{"routes":[{"shown":1,"hidden":2}]}`: {func(r *ranges) { r.Routes[1].Shown = 5 }, `{"routes":[{"shown":1,"hidden":2},{"shown":5}]}`},
+			`{"routes":[{"shown":3,"hidden":2}]}`: {func(r *ranges) { r.Routes[0], r.Routes[1] = r.Routes[1], r.Routes[0] }, `{"routes":[{"shown":0},{"shown":3,"hidden":2}]}`},
+			`{"routes":[{}]}`:                     {func(r *ranges) { r.Routes[0].Shown = 5 }, `{"routes":[{"shown":5},{}]}`},
+			`{"routes":[{"hidden":2}]}`:           {func(r *ranges) { r.Routes[0].Shown = 5 }, ""}, // item 1, which the server lacks, looks like item 0
+			`{"routes":[{"shown":0,"hidden":2}]}`: {func(r *ranges) { r.Routes[0].Shown = 5 }, ""},
+			`{"routes":[{"shown":4,"hidden":2}]}`: {func(r *ranges) { r.Routes[0].Shown = 5 }, ""},
 		} {
 			server := reflectortest.Start(t, reflectortest.WithResource(reflectortest.Resource{Group: "example.com", Version: "v1", Kind: "Watched", Plural: "watcheds", Namespaced: true}))
 			require.NoError(t, server.Create(unstructuredOf(t, `{"spec":`+content+`}`)))
@@ -340,6 +345,10 @@ func TestListOfAFixedLengthThatTheServerLacksIsWritten(t *testing.T) {
 			want := Copy(held)
 			tc.change(&want.Spec)
 			_, err = Patch(t.Context(), all, held, want)
+			if tc.want == "" {
+				require.ErrorIs(t, err, ErrAmbiguous, content)
+				continue
+			}
 			require.NoError(t, err, content)
 			now := unstructuredOf(t, `{}`)
 			require.NoError(t, server.Get(now))

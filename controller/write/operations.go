@@ -103,6 +103,7 @@ func (p *planner) member(at path, m *member, current any, exists bool) error {
 // list plans the change of a list.
 func (p *planner) list(at path, m *member, current any, held, want []any) error {
 	live, ok := current.([]any)
+	printed := held
 	if p.known && len(live) < len(held) && !slices.ContainsFunc(held[len(live):], func(item any) bool { return contains(item, isShown) }) {
 		held = held[:len(live)] // an array also prints the items that it lacks, and so may a type that encodes itself
 	}
@@ -112,7 +113,7 @@ func (p *planner) list(at path, m *member, current any, held, want []any) error 
 	plain := !slices.ContainsFunc(held, isComposite) && !slices.ContainsFunc(want, isComposite)
 	switch {
 	case !plain && len(held) > 0:
-		if err := p.items(at, m.field, live, held, want); err != nil || m.has {
+		if err := p.items(at, m.field, live, held, printed, want); err != nil || m.has {
 			return err
 		}
 	case p.known && len(want) > 0 && slices.ContainsFunc(live, isComposite): // held prints them as scalars
@@ -146,9 +147,10 @@ func isComposite(value any) bool {
 	return false
 }
 
-// items plans the change of a list whose items may have members that the struct does not show.
-func (p *planner) items(at path, f field, live, held, want []any) error {
-	m := match(held, want, f.mergeKey)
+// items plans the change of a list whose items may have members that the struct does not show. printed has
+// the items of held, and then those that the server lacks.
+func (p *planner) items(at path, f field, live, held, printed, want []any) error {
+	m := match(held, printed, want, f.mergeKey)
 	stay := m.staying()
 	if err := p.secure(at, f, live, held, m, touched(held, want, m, stay)); err != nil {
 		return err
@@ -373,9 +375,10 @@ type matching struct {
 // identities are members that identify the items of a list where all items have a distinct one.
 var identities = []string{"name", "type", "key", "uid"}
 
-// match matches the items of two lists. mergeKey is that of the type, or empty.
-func match(held, want []any, mergeKey string) matching {
-	m := matching{from: make([]int, len(want)), gone: make([]bool, len(held)), unclear: make([]bool, len(held))}
+// match matches the items of two lists. mergeKey is that of the type, or empty. Without a key, an item of held
+// may have the text of one that is only printed, so it does not show where that text belongs.
+func match(held, printed, want []any, mergeKey string) matching {
+	m := matching{from: make([]int, len(want)), gone: make([]bool, len(printed)), unclear: make([]bool, len(printed))}
 	for i := range m.gone {
 		m.gone[i] = true
 	}
@@ -387,11 +390,22 @@ func match(held, want []any, mergeKey string) matching {
 		if ofWant, ok := keysOf(want, key); ok {
 			m.key = key
 			m.pair(ofHeld, ofWant)
-			return m
+			return m.cut(len(held))
 		}
 	}
-	m.pair(textsOf(held), textsOf(want))
-	m.findUnclear(textsOf(held), textsOf(want))
+	m.pair(textsOf(printed), textsOf(want))
+	m.findUnclear(textsOf(printed), textsOf(want))
+	return m.cut(len(held))
+}
+
+// cut leaves the first n items of held: the server lacks the others, so they are new where they are wanted.
+func (m matching) cut(n int) matching {
+	for j, i := range m.from {
+		if i >= n {
+			m.from[j] = -1
+		}
+	}
+	m.gone, m.unclear = m.gone[:n], m.unclear[:n]
 	return m
 }
 

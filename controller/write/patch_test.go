@@ -398,6 +398,9 @@ func TestCreateOrUpdateWritesNoOtherObjectThanThatOfTheKey(t *testing.T) {
 			assert.ErrorContains(t, err, "held is not the object of the key "+key.String())
 		}
 		assert.Zero(t, w.writes())
+		_, err = CreateOrUpdate(t.Context(), w.buckets, held, store.Key{Name: "a"}, grow)
+		require.NoError(t, err, "the client has the namespace")
+		assert.Equal(t, 1, w.writes())
 	})
 }
 
