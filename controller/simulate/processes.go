@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -186,7 +187,7 @@ func (p *process) relist(t target, query url.Values) {
 }
 
 // knowAnswer notes the versions in an answer.
-func (p *process) knowAnswer(t target, content []byte, read bool) {
+func (p *process) knowAnswer(t target, r reflectortest.Request, content []byte, read bool) {
 	type object struct{ Metadata objectMeta }
 	var o struct {
 		object
@@ -194,6 +195,9 @@ func (p *process) knowAnswer(t target, content []byte, read bool) {
 	}
 	if json.Unmarshal(content, &o) != nil {
 		return
+	}
+	if r.Verb == "list" && o.Metadata.Continue == "" { // else it shows a part, like the list of one object by which CatchUp learns the newest version
+		p.relist(t, r.Query)
 	}
 	for _, one := range append(o.Items, o.object) {
 		if meta := one.Metadata; meta.Name != "" {

@@ -145,6 +145,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		_, err := c.CoreV1().ConfigMaps("default").Patch(ctx, p.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	}
+	recreate := Step{Name: "create it again", Do: func(s *reflectortest.Server) error {
+		return errors.Join(ignoreNotFound(s.Delete(parent())), s.Create(parent("color", "red")))
+	}}
+	other := parent()
+	other.Name = "0" // the first in a list
 	for _, bug := range []planted{{
 		name: "a mark before the deed",
 		operator: polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
@@ -243,13 +248,23 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			}
 			return nil
 		}),
-		steps: []Step{Create(parent("color", "none")), {
-			Name: "create it again", Do: func(s *reflectortest.Server) error {
-				return errors.Join(ignoreNotFound(s.Delete(parent())), s.Create(parent("color", "red")))
-			},
-		}},
-		line: "step before delete configmaps default/a#1",
-		says: "removed another object than the one with that name in the operator's cache",
+		steps: []Step{Create(parent("color", "none")), recreate},
+		line:  "step before delete configmaps default/a#1",
+		says:  "removed another object than the one with that name in the operator's cache",
+	}, {
+		name: "a deletion by name after a list of one object",
+		operator: polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {
+			if p.Data["color"] != "none" {
+				return nil
+			}
+			if _, err := c.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+				return err
+			}
+			return c.CoreV1().ConfigMaps("default").Delete(ctx, p.Name, metav1.DeleteOptions{})
+		}),
+		steps: []Step{Create(other), Create(parent("color", "none")), recreate},
+		line:  "step before delete configmaps default/a#1",
+		says:  "removed another object than the one with that name in the operator's cache",
 	}, {
 		name: "a retry without a pause",
 		operator: polling(func(ctx context.Context, c kubernetes.Interface, p *corev1.ConfigMap) error {

@@ -197,10 +197,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	seen := func() {
 		if response.StatusCode < 300 {
-			if parsed.Verb == "list" {
-				p.relist(t, parsed.Query)
-			}
-			p.knowAnswer(t, content, !writes || !p.watches[t.gvr])
+			p.knowAnswer(t, parsed, content, !writes || !p.watches[t.gvr])
 		}
 	}
 	switch {
@@ -425,6 +422,7 @@ type objectMeta struct {
 	UID                           types.UID
 	ResourceVersion               string
 	OwnerReferences               []metav1.OwnerReference
+	Continue                      string // of a list
 }
 
 // dryRun reports whether a write stores nothing. The options of a deletion are in its body, if it has one.

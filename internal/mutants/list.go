@@ -1670,6 +1670,12 @@ var mutants = []mutant{{
 	with:  "\tcase v.lose && false:",
 	tests: []string{"./controller/simulate"},
 }, {
+	name:  "simulate: a list of one object ends what the cache shows of the others",
+	file:  "controller/simulate/processes.go",
+	text:  "if r.Verb == \"list\" && o.Metadata.Continue == \"\" {",
+	with:  "if r.Verb == \"list\" {",
+	tests: []string{"./controller/simulate"},
+}, {
 	name:  "simulate: an object whose deletion the cache has seen is still shown",
 	file:  "controller/simulate/transport.go",
 	text:  "if frame.Type == \"DELETED\" {",
