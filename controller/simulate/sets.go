@@ -309,7 +309,7 @@ func (set *statefulSet) hasStaleClaim(n int) (bool, error) {
 
 // pods returns the pods of the set in the order of their ordinals.
 func (set *statefulSet) pods() ([]*corev1.Pod, error) {
-	own, err := claimPods(set.server, set.StatefulSet, "StatefulSet", set.Spec.Selector, func(p *corev1.Pod) bool { return set.ordinal(p.Name) >= 0 })
+	own, err := claimPods(set.server, set.StatefulSet, "StatefulSet", set.Spec.Selector, &set.Spec.Template, func(p *corev1.Pod) bool { return set.ordinal(p.Name) >= 0 })
 	slices.SortFunc(own, func(a, b *corev1.Pod) int { return cmp.Compare(set.ordinal(a.Name), set.ordinal(b.Name)) })
 	return own, err
 }
@@ -394,7 +394,7 @@ type daemonSet struct {
 
 // pods returns the pods of the set, the oldest one first: of two on a node, it stays.
 func (set *daemonSet) pods() ([]*corev1.Pod, error) {
-	own, err := claimPods(set.server, set.DaemonSet, "DaemonSet", set.Spec.Selector, func(*corev1.Pod) bool { return true })
+	own, err := claimPods(set.server, set.DaemonSet, "DaemonSet", set.Spec.Selector, &set.Spec.Template, func(*corev1.Pod) bool { return true })
 	slices.SortStableFunc(own, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	return own, err
 }
@@ -645,11 +645,15 @@ func newPod(set metav1.Object, kind string, revision *appsv1.ControllerRevision)
 }
 
 // claimPods returns the pods that a set controls, in the order of their names. It adopts those without a
-// controller that the selector matches and that may be of the set, and releases those that it matches no more.
-func claimPods(s *reflectortest.Server, set metav1.Object, kind string, selector *metav1.LabelSelector, may func(*corev1.Pod) bool) (own []*corev1.Pod, err error) {
+// controller that the selector matches and that may be of the set, and releases those that it matches no more. A
+// selector that Kubernetes would refuse is an error, or the set would at once release what it makes.
+func claimPods(s *reflectortest.Server, set metav1.Object, kind string, selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, may func(*corev1.Pod) bool) (own []*corev1.Pod, err error) {
 	matching, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return nil, err
+	}
+	if selector != nil && (matching.Empty() || !matching.Matches(labels.Set(template.Labels))) {
+		return nil, errors.New("the API server of a cluster refuses it, because spec.selector is empty or does not match the labels of spec.template: correct them")
 	}
 	all, err := reflectortest.List[*corev1.Pod](s, set.GetNamespace())
 	if err != nil {

@@ -228,6 +228,23 @@ func TestEachSetIsPlayedAgain(t *testing.T) {
 	})
 }
 
+func TestASetWhoseSelectorNoClusterWouldAcceptIsAnError(t *testing.T) {
+	const refused = "Set default/a: the API server of a cluster refuses it"
+	for _, selector := range []*metav1.LabelSelector{{MatchLabels: map[string]string{"app": "other"}}, {}} {
+		meta := metav1.ObjectMeta{Namespace: "default", Name: "a"}
+		s := reflectortest.Start(t)
+		require.NoError(t, s.Create(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template("a")}}))
+		require.NoError(t, s.Create(&appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template("a")}}))
+		for _, play := range []Player{StatefulSets, DaemonSets} {
+			_, err := play(s)
+			require.ErrorContains(t, err, refused)
+		}
+		pods, err := reflectortest.List[*corev1.Pod](s, "")
+		require.NoError(t, err)
+		assert.Empty(t, pods)
+	}
+}
+
 func TestPodsOfAStatefulSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := reflectortest.Start(t)
