@@ -528,3 +528,31 @@ func TestNobodyOwnsWhatAHookSets(t *testing.T) {
 		assert.Equal(t, `{"f:status":{"f:reason":{}}}`, owned(pod)["kubelet status"])
 	}
 }
+
+// Kubernetes moves stringData when it decodes a Secret, thus before managedFields and webhooks, and again in what a
+// webhook returns.
+func TestHookSeesStringDataAsData(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithAdmission(func(_ context.Context, a *reflectortest.Admission[*corev1.Secret]) error {
+		assert.Empty(t, a.Object.StringData)
+		assert.NotEmpty(t, a.Object.Data["sent"])
+		a.Object.StringData = map[string]string{"hook": "h"}
+		return nil
+	}))
+	client := kubernetes.NewForConfigOrDie(s.Config()).CoreV1().Secrets("ns")
+	apply := func(key string) error {
+		applied := applycorev1.Secret("a", "ns").WithData(map[string][]byte{key: []byte("mine")})
+		_, err := client.Apply(t.Context(), applied, metav1.ApplyOptions{FieldManager: "mine"})
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}, StringData: map[string]string{"sent": "1"}}
+	secret, err := client.Create(t.Context(), secret, metav1.CreateOptions{FieldManager: "writer"})
+	require.NoError(t, err)
+	assert.Equal(t, map[string][]byte{"sent": []byte("1"), "hook": []byte("h")}, secret.Data)
+	assert.True(t, apierrors.IsConflict(apply("sent")), "the writer owns the data that it sent as stringData")
+
+	secret.StringData = map[string]string{"later": "2"}
+	_, err = client.Update(t.Context(), secret, metav1.UpdateOptions{FieldManager: "editor"})
+	require.NoError(t, err)
+	assert.True(t, apierrors.IsConflict(apply("later")))
+	require.NoError(t, apply("hook"), "the hook has set it, for nobody")
+}

@@ -140,7 +140,6 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, w wri
 		}
 		obj = a.object
 	}
-	mergeStringData(obj)
 	dedupOwners(obj)
 	addFinalizer(obj)
 	if isReset(obj) {
@@ -210,8 +209,10 @@ func creationName(res *resource, obj object) string {
 	return fmt.Sprintf("%s %q %q", res.gr(), obj.GetNamespace(), cmp.Or(obj.GetGenerateName(), obj.GetName()))
 }
 
-// fillBuiltin sets the defaults of a built-in kind, if the server has the option.
+// fillBuiltin does to an object of a built-in kind what the real server does when it decodes it, before hooks see it
+// and before managedFields: it moves a Secret's stringData, and sets the defaults if the server has the option.
 func (s *Server) fillBuiltin(res *resource, obj object) error {
+	mergeStringData(obj)
 	if !s.options.defaults || !res.typed {
 		return nil
 	}
@@ -260,7 +261,6 @@ func (s *Server) updateLocked(res *resource, namespace, name string, w writing, 
 	if err != nil {
 		return nil, err
 	}
-	mergeStringData(obj)
 	dedupOwners(obj)
 	if err := res.checkUpdate(prior, namespace, name, obj); err != nil {
 		return nil, err
