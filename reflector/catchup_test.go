@@ -117,10 +117,13 @@ func TestCatchUpListsIfTheServerForgetsVersionsWithoutAWord(t *testing.T) {
 		})
 		m := mirroredBy(t, config, false)
 		busy(t, server)
+		<-time.After(time.Second) // what Run began with is older than what CatchUp asks for
 		forgotten.Store(true)
 		limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		require.NoError(t, m.of.CatchUp(limited, time.Now()))
+		last := server.Requests(reflectortest.Verb("watch"))
+		assert.True(t, last[len(last)-1].Query.Has("sendInitialEvents"), "Run lists")
 	})
 }
 

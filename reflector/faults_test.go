@@ -103,6 +103,40 @@ func TestRestoredServerIsListedAnew(t *testing.T) {
 	}
 }
 
+func TestRestoreThatTakesAwayWhatTheStoreRejectedIsFoundOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(paint("1", "red")))
+		snapshot := server.ResourceVersion()
+		cache := store.New(store.ObjectKey[*corev1.ConfigMap])
+		_, err := store.AddIndex(cache, "color", func(c *corev1.ConfigMap) []string {
+			if c.Data["color"] == "odd" {
+				panic("an odd color")
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		m := followedInto(t, openedAt[*corev1.ConfigMap](t, server.Config(), configMapResource, "default"), cache)
+		synctest.Wait()
+		require.NoError(t, server.Update(paint("1", "odd")))
+		synctest.Wait()
+		var rejected *store.RejectedError
+		require.ErrorAs(t, errors.Join(m.told()...), &rejected)
+		require.NoError(t, server.Restore(snapshot))
+		busy(t, server)
+		server.Inject(reflectortest.ResetAfterEvents(1).On("watch", "")) // at its first bookmark
+		<-time.After(30 * time.Minute)
+		behind := 0
+		for _, err := range m.told() {
+			if errors.Is(err, protocol.ServerBehind) {
+				behind++
+			}
+		}
+		assert.LessOrEqual(t, behind, 1)
+		m.stop()
+	})
+}
+
 func TestServerThatWentAwayAndChangedIsNotListed(t *testing.T) {
 	eachClient(t, func(t *testing.T, generated bool) {
 		synctest.Test(t, func(t *testing.T) {

@@ -127,7 +127,7 @@ func (r *KubernetesResourceReflector[T]) catchUp(ctx context.Context, before str
 		return newest, true, nil
 	}
 	if err != nil {
-		if (protocol.Classify(err) == protocol.Expired || err == errCheckOver) && r.status.observedVersion() == at { // else the watch of Run has gone on
+		if (protocol.Classify(err) == protocol.Expired || errors.Is(err, errCheckOver)) && r.status.observedVersion() == at { // else the watch of Run has gone on
 			r.expire(err)
 		}
 		return newest, false, r.newError(protocol.OpWatch, at, err)

@@ -135,7 +135,9 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		return protocol.Input{Kind: protocol.Elapsed}, nil
 	case protocol.Discard:
 		r.staging.discard()
-		r.staging.last = r.latest
+		if r.rejected == nil { // else the store may keep another state of that object, as the list may, too
+			r.staging.last = r.latest
+		}
 	case protocol.Stage:
 		for i := range r.items {
 			r.staging.take(&r.items[i])

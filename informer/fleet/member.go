@@ -546,6 +546,7 @@ func (m *member) ClusterScoped() bool {
 func (m *member) CatchUp(ctx context.Context, since time.Time) error {
 	for {
 		changed := m.changes.Next()
+		var again <-chan time.Time
 		from, ended, dropped, problem := m.serving()
 		switch {
 		case from != nil:
@@ -562,11 +563,13 @@ func (m *member) CatchUp(ctx context.Context, since time.Time) error {
 			if _, _, still, _ := m.serving(); still && m.definitions.definitionOf(m.identity.kind.GroupKind()) == nil {
 				return nil
 			}
+			again = time.After(time.Second) // it may go before the member hears of it, and then nothing changes
 		case problem != nil:
 			return problem
 		}
 		select {
 		case <-changed:
+		case <-again:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

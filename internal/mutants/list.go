@@ -1318,8 +1318,14 @@ var mutants = []mutant{{
 }, {
 	name:  "reflector: CatchUp ends a watch that is past the forgotten version",
 	file:  "reflector/freshness.go",
-	text:  "|| err == errCheckOver) && r.status.observedVersion() == at {",
-	with:  "|| err == errCheckOver) {",
+	text:  "|| errors.Is(err, errCheckOver)) && r.status.observedVersion() == at {",
+	with:  "|| errors.Is(err, errCheckOver)) {",
+	tests: []string{"./reflector"},
+}, {
+	name:  "reflector: CatchUp takes no closed watch for a forgotten version",
+	file:  "reflector/freshness.go",
+	text:  " || errors.Is(err, errCheckOver)) &&",
+	with:  ") &&",
 	tests: []string{"./reflector"},
 }, {
 	name:  "reflector: CatchUp ends the list that it waits for",

@@ -204,6 +204,7 @@ func (p *step) stop(err error) {
 	case following, applying, replaced:
 		if p.moved() {
 			p.recovered()
+			p.fruitless = 0
 		}
 		p.do(Action{Do: StopWatch, Err: err, Op: OpWatch})
 	}
