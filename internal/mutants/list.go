@@ -1078,8 +1078,8 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: news do not end the growth of the pause",
 	file:  "reflector/internal/protocol/reactions.go",
-	text:  "\t\tif p.moved() {\n\t\t\tp.recovered()\n\t\t}\n",
-	with:  "",
+	text:  "\t\t\tp.recovered()\n\t\t\tp.fruitless = 0\n",
+	with:  "\t\t\tp.fruitless = 0\n",
 	tests: []string{"./reflector/internal/protocol"},
 }, {
 	name:  "protocol: the first list after an expired version waits as long as the last failure",
