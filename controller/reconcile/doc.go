@@ -33,7 +33,8 @@
 //     restored may be outdated until then. Scopes that are added later are not waited for. It then reconciles the key of every object in the
 //     primary cache, and every key that [Watch] maps to. It misses no change after that: after a
 //     change by another writer, a call begins, unless a predicate rejects the change. That includes the
-//     deletion of an object that a call created, and that no list has shown: see [RecordWrite].
+//     deletion of an object that a call created, and that no list has shown, if the key waits for the
+//     creation and the program may ask for the object: see [RecordWrite].
 //     [IgnoreOwnWrites] leaves out own writes only. One call may cover many changes.
 //   - reconcile-R3: If the function returns an error, panics or calls runtime.Goexit, the key is
 //     retried after a back-off, which grows with each failure. An event that a reported write of

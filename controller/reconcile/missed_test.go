@@ -84,20 +84,8 @@ func TestObjectThatTheSelectorLeavesOutSinceIsNotMissed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				selected := labels.Set{"some": "body"}
 				w := newWorld(t, informer.WithReflector(reflector.WithLabelSelector(selected.AsSelector())))
-				release := w.deafen(1)
-				w.create(configMap("a"))
 				var got list
-				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
-					got.add(key.Name)
-					if len(got.peek()) > 1 {
-						return Result{}, nil
-					}
-					s := secret("s", "a")
-					s.Labels = selected
-					_, err := w.creator.Create(ctx, s, metav1.CreateOptions{})
-					return Result{}, err
-				}, w.ofSecrets))
-				synctest.Wait()
+				release, stop := w.missSecret(&got)
 				want := []string{"a"}
 				if deletes {
 					want = append(want, "a")
@@ -120,6 +108,50 @@ func TestObjectThatTheSelectorLeavesOutSinceIsNotMissed(t *testing.T) {
 					}
 				}
 				assert.Equal(t, 1, gets)
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+// missSecret runs a reconciler whose call creates a Secret that its informer selects, while the watch of the
+// Secrets stalls. A second call creates none.
+func (w *world) missSecret(got *list) (release func(), stop func() error) {
+	release = w.deafen(1)
+	w.create(configMap("a"))
+	stop = w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
+		got.add(key.Name)
+		if len(got.peek()) > 1 {
+			return Result{}, nil
+		}
+		s := secret("s", "a")
+		s.Labels = labels.Set{"some": "body"}
+		_, err := w.creator.Create(ctx, s, metav1.CreateOptions{})
+		return Result{}, err
+	}, w.ofSecrets))
+	synctest.Wait()
+	return release, stop
+}
+
+// The server that comes back fails at first, which is also why the watch stalled.
+func TestObjectIsNotMissedIfTheServerFailsWhenItIsAskedFor(t *testing.T) {
+	for name, fault := range map[string]reflectortest.Fault{
+		"once":        reflectortest.Answer(503).Times(1),
+		"for minutes": reflectortest.Answer(500).Times(20),
+		"unreachable": reflectortest.Refuse().Times(1),
+		"silent":      reflectortest.Stall(nil).Times(1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				selected := labels.Set{"some": "body"}
+				w := newWorld(t, informer.WithReflector(reflector.WithLabelSelector(selected.AsSelector())))
+				var got list
+				release, stop := w.missSecret(&got)
+				w.server.Inject(fault.On("get", "secrets"))
+				w.deleteSecrets()
+				release()
+				<-time.After(10 * time.Minute)
+				assert.Equal(t, []string{"a", "a"}, got.take())
 				require.NoError(t, stop())
 			})
 		})

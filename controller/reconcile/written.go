@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"reflect"
 	"slices"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/await"
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -113,7 +116,8 @@ func (c *call) written() []written {
 // The wait also ends when the object is deleted. If a list has shown neither the object nor its deletion, no
 // event will. The reconciler then acts as on the event of the deletion, if the write was a creation by
 // package write or a client.Resource: RecordWrite does not know which writes of other clients are. If
-// the cache has a selector, it sends one GET first, as [informer.Informer.Gone] says. If the write took the last finalizer of an object that
+// the cache has a selector, it sends one GET first, as [informer.Informer.Gone] says, and repeats that while the
+// server fails or cannot be reached. If the write took the last finalizer of an object that
 // is being deleted, the wait ends when the cache does not hold the object, or holds it without
 // finalizers. In a reconciler of several clusters, RecordWrite assumes that the write went to the key's
 // cluster.
@@ -288,6 +292,19 @@ var errLost = errors.New("the server has an older state than the one that was wr
 // leaves out. A call for each of the latter might make another one in each call.
 var errUnknown = errors.New("cache does not hold the object, which may be gone again")
 
+// mayPass reports whether an error is an errUnknown because the server failed or could not be reached: no permission
+// and no method is missing.
+func mayPass(err error) bool {
+	if !errors.Is(err, errUnknown) {
+		return false
+	}
+	if answer, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return answer.ErrStatus.Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err)
+	}
+	_, ok := errors.AsType[net.Error](err)
+	return ok
+}
+
 // errLowered means that a cache may never show a write.
 var errLowered = errors.New("a list has lowered the cache's resource version since the write: the server went back to an older state")
 
@@ -434,6 +451,13 @@ func (r *run) wait(key store.Key, h *hold, repeat bool) {
 	for unseen := h.unseen; len(unseen) > 0; {
 		ctx, cancel := context.WithDeadline(r.filled, began.Add(limit))
 		err := unseen[0](ctx)
+		for pause := time.Second; mayPass(err) && ctx.Err() == nil; pause = min(2*pause, catchUpTimeout) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+				err = unseen[0](ctx)
+			}
+		}
 		late, behind := ctx.Err() != nil && limit < maxBehind, false
 		cancel()
 		if err != nil && late && r.filled.Err() == nil {

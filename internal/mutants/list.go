@@ -200,6 +200,12 @@ var mutants = []mutant{{
 	with:  " {",
 	tests: []string{"./controller/write"},
 }, {
+	name:  "write: items that the server lacks do not make a change ambiguous",
+	file:  "controller/write/operations.go",
+	text:  "m := match(held, printed, want, f.mergeKey)",
+	with:  "m := match(held, held, want, f.mergeKey)",
+	tests: []string{"./controller/write"},
+}, {
 	name:  "write: an object that is gone already is reported with its finalizers",
 	file:  "controller/write/metadata.go",
 	text:  "gone.SetFinalizers(nil)",
@@ -222,6 +228,12 @@ var mutants = []mutant{{
 	file:  "controller/reconcile/written.go",
 	text:  "case !gone:",
 	with:  "case !gone && false:",
+	tests: []string{"./controller/reconcile"},
+}, {
+	name:  "reconcile: a failed question whether a creation is gone again is not repeated",
+	file:  "controller/reconcile/written.go",
+	text:  "mayPass(err) && ctx.Err() == nil;",
+	with:  "mayPass(err) && false;",
 	tests: []string{"./controller/reconcile"},
 }, {
 	name:  "reconcile: a key waits for a write that a restored server has lost",
