@@ -205,7 +205,7 @@ func (p *planner) secure(at path, f field, live, held []any, m matching, touched
 			case contains(item, hasNullItem):
 				return errUnclear
 			default:
-				var printed any = item
+				printed := item
 				if v, ok := valueAt(p.held, below); ok && p.zeros {
 					printed = v.Interface() // with the nulls of nil lists, which the server prints, too
 				}
