@@ -46,9 +46,10 @@
 //     the older version, and the list that follows has each object as it is shown now. The reflector
 //     relists after a rejected resource version (410: see the table in reflector/internal/protocol/doc.go),
 //     an ERROR event other than 429, a forbidden watch, a rejected object, a stream that a
-//     [client.Resource] cannot read, a [client.MismatchError] and ServerBehind. It also relists from
-//     the third watch in a row that brings nothing: that ends within a second, that client-go cannot read,
-//     or that is refused or not answered although the server answers probes.
+//     [client.Resource] cannot read, a [client.MismatchError] and ServerBehind. It also relists if
+//     three watches in a row bring nothing because client-go cannot read them. If they end within a
+//     second, or are refused or not answered although the server answers probes, it relists once that has
+//     lasted for a minute, and after each further one.
 //   - reflector-R3: If the store rejects an object, the reflector reports the error, and relists
 //     after a back-off to fetch the object again. Until then the store keeps its previous object
 //     under that key, and all other objects are updated as usual. If the store fails in any other

@@ -1012,7 +1012,7 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: a server that closes each watch from a forgotten version is never listed",
 	file:  "reflector/internal/protocol/end.go",
-	text:  "\tcase p.isFruitless():\n\t\trelist(p, cmp.Or(err, error(ShortWatch)))\n\t\treturn\n",
+	text:  "\tcase p.isFruitless(err):\n\t\trelist(p, cmp.Or(err, error(ShortWatch)))\n\t\treturn\n",
 	with:  "",
 	tests: []string{"./reflector/internal/protocol"},
 }, {
@@ -1024,14 +1024,20 @@ var mutants = []mutant{{
 }, {
 	name:  "protocol: a server that refuses each watch, and answers lists, is never listed",
 	file:  "reflector/internal/protocol/reactions.go",
-	text:  "if !p.suspect && p.isFruitless() {",
+	text:  "if !p.suspect && p.isFruitless(err) {",
 	with:  "if false {",
 	tests: []string{"./reflector"},
 }, {
+	name:  "protocol: a server that starts is listed after three refusals",
+	file:  "reflector/internal/protocol/reactions.go",
+	text:  "lasts := p.now.Sub(p.fruitlessAt) >= fruitlessTime ||",
+	with:  "lasts := true ||",
+	tests: []string{"./reflector/internal/protocol"},
+}, {
 	name:  "protocol: a server that is away is listed, as if it refused watches",
 	file:  "reflector/internal/protocol/reactions.go",
-	text:  "if !p.suspect && p.isFruitless() {",
-	with:  "if p.isFruitless() {",
+	text:  "if !p.suspect && p.isFruitless(err) {",
+	with:  "if p.isFruitless(err) {",
 	tests: []string{"./reflector/internal/protocol"},
 }, {
 	name:  "protocol: a watch-list that is not answered is asked for again and again",

@@ -56,11 +56,11 @@
 //   - relistExpired: list at once, not older than the store; or relistNewest if the last list is less than
 //     a minute old.
 //   - relistNewest: back off, then list at the newest version.
-//   - probeFirst: back off, probe, then watch. From the third watch in a row that was refused although
-//     a probe was answered, or ended within a second without news, each one relists.
+//   - probeFirst: back off, probe, then watch. After a minute and three watches in a row that were
+//     refused although a probe was answered, or ended within a second without news, each further one relists.
 //   - end: the watch ended. Watch again from the position, or from before the bookmarks of the last ten
-//     seconds: see settleTime. From the third in a row that ended without news, at once or because client-go
-//     could not read it, each one relists.
+//     seconds: see settleTime. If it ended at once without news, see probeFirst; if client-go could not
+//     read it, the third in a row without news relists.
 //   - askNewest: ask for a watch-list at the newest version. If it was for the newest version
 //     already: breakOff while streaming; while asking, listForAnHour if the class is Invalid, and
 //     listInstead otherwise.

@@ -24,11 +24,16 @@ const (
 	// watch would begin with even more changes. Requests stay rare beside the changes.
 	busyWatch = 100
 
-	// After maxFruitless consecutive watches that were refused, or ended at once, each one causes a list. The server may
+	// After maxFruitless consecutive watches that were refused, or ended at once, and fruitlessTime since the
+	// first of them, each one causes a list, but one that client-go could not read does so at once. The server may
 	// have forgotten the version without saying so, or may be unable to send the next event, or
 	// the client to decode it; or something between lets lists through, and no watches. A server that
 	// closes each watch is otherwise asked for the same one for ever (kubernetes/kubernetes#137089).
 	maxFruitless = 3
+
+	// fruitlessTime is longer than the trouble of a server that starts or ends: a list of each of its clients
+	// would add to that.
+	fruitlessTime = time.Minute
 
 	// probeSpread is the longest pause before the probe after a broken watch that brought nothing. It
 	// spreads the probes, because all watches of a server break at once when the server ends. A watch
@@ -92,7 +97,7 @@ func (p *step) end(err error) {
 	case p.moved() || lasted >= ShortWatchTime && (Classify(err) != Unreadable || lasted >= briefWatch):
 		p.fruitless = 0
 	case p.relistDue():
-	case p.isFruitless():
+	case p.isFruitless(err):
 		relist(p, cmp.Or(err, error(ShortWatch)))
 		return
 	case lasted < ShortWatchTime:

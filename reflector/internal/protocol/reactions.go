@@ -132,7 +132,7 @@ func relistNewest(p *step, err error) {
 // probeFirst handles a watch that did not begin. Before an answer to a probe, that says nothing of the
 // watch: the server is away.
 func probeFirst(p *step, err error) {
-	if !p.suspect && p.isFruitless() {
+	if !p.suspect && p.isFruitless(err) {
 		relist(p, err)
 		return
 	}
@@ -141,9 +141,13 @@ func probeFirst(p *step, err error) {
 }
 
 // isFruitless counts a watch that brought nothing, and reports whether only a list can help.
-func (p *step) isFruitless() bool {
+func (p *step) isFruitless(err error) bool {
+	if p.fruitless == 0 {
+		p.fruitlessAt = p.now
+	}
 	p.fruitless = min(p.fruitless+1, maxFruitless)
-	return p.fruitless == maxFruitless && !p.now.Before(p.unlistable)
+	lasts := p.now.Sub(p.fruitlessAt) >= fruitlessTime || Classify(err) == Unreadable
+	return p.fruitless == maxFruitless && lasts && !p.now.Before(p.unlistable)
 }
 
 // askNewest handles the refusal of a watch-list at a version. If the watch-list was for the

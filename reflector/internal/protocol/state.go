@@ -78,8 +78,9 @@ type State struct {
 	// brief counts consecutive watches that ended within briefWatch, without busyWatch changes.
 	brief int
 	// fruitless counts consecutive watches that were refused although a probe was answered, or ended at
-	// once without news, up to maxFruitless.
-	fruitless int
+	// once without news, up to maxFruitless. fruitlessAt is the time of the first of them.
+	fruitless   int
+	fruitlessAt time.Time
 
 	listing  listing
 	watching watching

@@ -397,6 +397,10 @@ func (w *world) key() [2]uint64 {
 	relative(&p.watching.opened, overdue)
 	relative(&p.probedAt, briefWatch)
 	relative(&p.markedAt, settleTime)
+	if p.fruitless == 0 {
+		p.fruitlessAt = time.Time{}
+	}
+	relative(&p.fruitlessAt, fruitlessTime)
 	relative(&p.failures.healthySince, HealthAfter)
 	relative(&p.relists.healthySince, HealthAfter)
 	relative(&p.rejections.healthySince, HealthAfter)
