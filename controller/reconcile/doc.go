@@ -119,6 +119,6 @@
 //
 // Read Reconciler.Run in reconciler.go, then run.go: an event becomes a key in trigger, and the key a call
 // in handle, which settle ends. source.go maps the events of an informer to keys. written.go is about the
-// writes of a call: it makes the next call wait until the caches show them, and decides which events show
-// only them.
+// writes of a call, and decides which events show only them. hold.go makes the next call wait until the caches
+// show them.
 package reconcile

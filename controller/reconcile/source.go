@@ -85,7 +85,8 @@ type watching[S any] struct {
 	mapped   bool                // keys must not be nil
 	only     []func(eventqueue.Event[S]) bool
 	sampled  atomic.Pointer[store.Key] // the key of an object of the cache; nil before the first question
-	handling sync.Mutex                // held while the functions of the user run
+	// handling is held while only and keys run: they see one event at a time, also if a hold tells of a deletion.
+	handling sync.Mutex
 }
 
 // Watch triggers reconciles for changes of objects of a secondary informer. keys returns the keys
