@@ -47,9 +47,9 @@
 //     relists after a rejected resource version (410: see the table in reflector/internal/protocol/doc.go),
 //     an ERROR event other than 429, a forbidden watch, a rejected object, a stream that a
 //     [client.Resource] cannot read, a [client.MismatchError] and ServerBehind. It also relists if
-//     three watches in a row bring nothing because client-go cannot read them. If they end within a
-//     second, or are refused or not answered although the server answers probes, it relists once that has
-//     lasted for a minute, and after each further one.
+//     client-go cannot read three watches in a row that bring nothing. If three in a row end within a
+//     second without news, or are refused or not answered although the server answers probes, it relists
+//     when that has lasted for a minute, and then after each one.
 //   - reflector-R3: If the store rejects an object, the reflector reports the error, and relists
 //     after a back-off to fetch the object again. Until then the store keeps its previous object
 //     under that key, and all other objects are updated as usual. If the store fails in any other

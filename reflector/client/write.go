@@ -418,8 +418,8 @@ func text(data json.RawMessage) (s string) {
 // same bytes and options), and held is the state that the server answered.
 //
 // Reapply sends the request if anyone has written the object since, so that it also undoes what others
-// changed in the fields of the intent; if a definition or a conversion has changed what its version shows; if the object was deleted
-// and created again; if the last request failed or its answer was lost; and in the first call of a
+// changed in the fields of the intent; if a definition or a conversion has changed what its version
+// shows; if the object was deleted and created again; if the last request failed or its answer was lost; and in the first call of a
 // process. Where an informer's transform changes what held shows of an answer, it sends one request more,
 // and then remembers what held shows instead. It does not notice that the server now stores a field that it
 // dropped before, if nothing else shows that: an Apply is needed then. All views of a client share what

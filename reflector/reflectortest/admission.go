@@ -54,9 +54,9 @@ type Admission[T metav1.Object] struct {
 // The hook gets the object with its defaults, before the server generates its name and checks it.
 // It is called for dry runs, for the writes of the test's own methods such as [Server.Create], and
 // for those of the garbage collector, too; if the stored object changes meanwhile, it is called
-// again. These methods write whole objects, the status included, so a hook for the objects themselves sees all
-// that a test, or a player of a simulation, writes by them. Several hooks follow each other in the order of the options. Without subresources a hook is
-// for the objects themselves, and with "status" for writes to their status only.
+// again. The methods of the test write whole objects, the status included, so a hook for the objects themselves sees all
+// that a test, or a player of a simulation, writes by them. Several hooks follow each other in the order of the
+// options. Without subresources a hook is for the objects themselves, and with "status" for writes to their status only.
 //
 // An error denies the write: 403 Forbidden with the message of a webhook's denial, or the error
 // itself if it is an API error, with code 400 if its own is below. The server holds no lock during the

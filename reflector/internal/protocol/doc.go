@@ -56,8 +56,9 @@
 //   - relistExpired: list at once, not older than the store; or relistNewest if the last list is less than
 //     a minute old.
 //   - relistNewest: back off, then list at the newest version.
-//   - probeFirst: back off, probe, then watch. After a minute and three watches in a row that were
-//     refused although a probe was answered, or ended within a second without news, each further one relists.
+//   - probeFirst: back off, probe, then watch. Once three watches in a row were refused although a
+//     probe was answered, or ended within a second without news, and that has lasted for a minute, it relists
+//     after each one.
 //   - end: the watch ended. Watch again from the position, or from before the bookmarks of the last ten
 //     seconds: see settleTime. If it ended at once without news, see probeFirst; if client-go could not
 //     read it, the third in a row without news relists.

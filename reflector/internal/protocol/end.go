@@ -24,15 +24,14 @@ const (
 	// watch would begin with even more changes. Requests stay rare beside the changes.
 	busyWatch = 100
 
-	// After maxFruitless consecutive watches that were refused, or ended at once, and fruitlessTime since the
-	// first of them, each one causes a list, but one that client-go could not read does so at once. The server may
-	// have forgotten the version without saying so, or may be unable to send the next event, or
-	// the client to decode it; or something between lets lists through, and no watches. A server that
-	// closes each watch is otherwise asked for the same one for ever (kubernetes/kubernetes#137089).
+	// maxFruitless is how many consecutive watches may be refused, or end at once, before a list follows each
+	// further one. The server may have forgotten the version without saying so (kubernetes/kubernetes#137089),
+	// or may be unable to send the next event, or the client to decode it; or something between lets lists
+	// through, and no watches. Without a list, the reflector would ask for the same watch for ever.
 	maxFruitless = 3
 
-	// fruitlessTime is longer than the trouble of a server that starts or ends: a list of each of its clients
-	// would add to that.
+	// fruitlessTime is how long that must have lasted, unless client-go could not read the watch: longer than the
+	// trouble of a server that starts or ends, to which a list of each of its clients would add.
 	fruitlessTime = time.Minute
 
 	// probeSpread is the longest pause before the probe after a broken watch that brought nothing. It
@@ -93,11 +92,15 @@ func (p *step) end(err error) {
 	// restored in between without refusing a connection.
 	early := lasted < max(ShortWatchTime, p.watching.asked-clockSlack) && (p.brief < 2 && !busy || p.now.Sub(p.probedAt) >= briefWatch)
 	p.suspect = p.suspect || err != nil || early
+	enough := ShortWatchTime // for a watch without news to have worked
+	if Classify(err) == Unreadable {
+		enough = briefWatch
+	}
 	switch {
-	case p.moved() || lasted >= ShortWatchTime && (Classify(err) != Unreadable || lasted >= briefWatch):
+	case p.moved() || lasted >= enough:
 		p.fruitless = 0
 	case p.relistDue():
-	case p.isFruitless(err):
+	case p.countFruitless(err):
 		relist(p, cmp.Or(err, error(ShortWatch)))
 		return
 	case lasted < ShortWatchTime:

@@ -132,7 +132,7 @@ func relistNewest(p *step, err error) {
 // probeFirst handles a watch that did not begin. Before an answer to a probe, that says nothing of the
 // watch: the server is away.
 func probeFirst(p *step, err error) {
-	if !p.suspect && p.isFruitless(err) {
+	if !p.suspect && p.countFruitless(err) {
 		relist(p, err)
 		return
 	}
@@ -140,8 +140,8 @@ func probeFirst(p *step, err error) {
 	retry(p, err)
 }
 
-// isFruitless counts a watch that brought nothing, and reports whether only a list can help.
-func (p *step) isFruitless(err error) bool {
+// countFruitless counts a watch that brought nothing, and reports whether a list must follow.
+func (p *step) countFruitless(err error) (list bool) {
 	if p.fruitless == 0 {
 		p.fruitlessAt = p.now
 	}
